@@ -1,0 +1,82 @@
+"""The contract between the compiler and a backend: what a target is, what it must spell, what it runs.
+
+A backend is a package `treadle.backend.<name>` whose module exports `BACKEND: Backend`. It imports
+only the ground, `ir/` and this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from treadle.ir.dtype import DType
+from treadle.ir.node import Node
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a device can do, as data: codegen, heuristics and renderers read it, nobody asks twice.
+
+    vector_bytes: width of a vector register (0: no vectors). registers: how many of them.
+    cache_bytes: sizes of L1, L2 (per core) and L3, or of shared memory for a GPU.
+    threads: hardware threads that run tasks. min_parallel: tasks below which work is too little
+    to fill the device. buffers: how many a kernel may have. ops: kernel operations at most.
+    dtypes: names the device can store and compute. intrinsics: names of the typed table that it has.
+    """
+
+    name: str
+    kind: str  # "cpu" | "gpu"
+    arch: str = ""
+    features: str = ""
+    vector_bytes: int = 32
+    registers: int = 16
+    cache_bytes: tuple[int, ...] = (32768, 1 << 20, 32 << 20)
+    threads: int = 1
+    min_parallel: int = 4
+    buffers: int = 64
+    ops: int = 512
+    dtypes: frozenset[str] = frozenset()
+    intrinsics: frozenset[str] = frozenset()
+    shared_bytes: int = 0
+    block_threads: int = 1
+
+    def lanes(self, dtype: DType) -> int:
+        """Lanes of one vector register of this type (1 without vectors)."""
+        return max(1, self.vector_bytes // dtype.itemsize)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A program for one target: see docs/design.md, section 5."""
+
+    name: str
+    params: tuple[Node, ...]  # ARG, SCALAR and VARIABLE nodes
+    body: tuple[Node, ...]
+    tasks: int | Node = 1
+    block: tuple[int, ...] = ()  # threads of a block, for GPU targets
+
+
+class Library(Protocol):
+    """Compiled functions."""
+
+    def address(self, name: str) -> int: ...
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The stages of one backend.
+
+    render: functions to one source text. compile: text to bytes that can be kept on disk (object
+    code). load: bytes to a Library. code_key: everything beside the source that changes the bytes
+    (versions, cpu, flags), for the disk cache. run: makes the runner of Programs for `threads`.
+    """
+
+    name: str
+    target: Target
+    render: Callable[[Sequence[Function]], str]
+    compile: Callable[[str], bytes]
+    load: Callable[[bytes], Library]
+    code_key: str
+    run: Callable[..., Any]
+    options: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,65 @@
+"""The knobs: every environment variable that treadle reads, in one typed table.
+
+`config.DEBUG.value` is the setting; `with config.DEBUG.set(2):` changes it for a block. Each knob is
+explained in docs/knobs.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+KNOBS: dict[str, Knob] = {}
+
+
+@dataclass
+class Knob:
+    """name; the default, whose type (int or str) is the knob's; what it does; whether it changes
+    generated code (then it is part of the disk cache's key)."""
+
+    name: str
+    default: int | str
+    doc: str
+    changes_code: bool = False
+    value: int | str = field(init=False)
+
+    def __post_init__(self) -> None:
+        text = os.environ.get(f"TREADLE_{self.name}", os.environ.get(self.name))
+        self.value = self.default if text is None else self.parse(text)
+        KNOBS[self.name] = self
+
+    def parse(self, text: str) -> int | str:
+        """The setting written as `text`. ValueError naming the knob if it is not of its type."""
+        if isinstance(self.default, str):
+            return text
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(f"{self.name}={text!r}: {self.name} takes an integer ({self.doc})") from None
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    @contextmanager
+    def set(self, value: int | str) -> Iterator[None]:
+        """The knob set to `value` inside a `with` block."""
+        before, self.value = self.value, value
+        try:
+            yield
+        finally:
+            self.value = before
+
+
+DEBUG = Knob("DEBUG", 0, "what is printed while running, from 0 (nothing) to 6 (everything)")
+DEVICE = Knob("DEVICE", "CPU", "the default device: CPU (LLVM), C or INTERP")
+THREADS = Knob("THREADS", 0, "threads of the CPU backends; 0: one per core this process may use")
+PORTABLE_POOL = Knob("PORTABLE_POOL", 0, "1: threads sleep by Python's own primitives, not by futex")
+VERIFY = Knob("VERIFY", 0, "1: check the law of a stage after every pass")
+CHECK_INDEX = Knob("CHECK_INDEX", 1, "0: indices out of range are clamped and not reported", True)
+CACHE = Knob("CACHE", 1, "0: do not read or write the disk cache")
+CACHE_DIR = Knob("CACHE_DIR", "", "where the disk cache lives; empty: the user's cache directory")

@@ -1,0 +1,204 @@
+"""Element types: their names, widths, NumPy storage, rounding, and promotion.
+
+A :class:`DType` is interned: `float32.vec(16)` is the same object every time, so `is` compares types.
+`index` is the type of addresses and dimensions; it is 64 bits wide and never the type of a tensor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class DType:
+    """One element type, or a vector of `lanes` of them (program stage only).
+
+    kind: "b" bool, "u" unsigned, "i" signed, "f" floating, "x" index.
+    bits: the width of one lane in memory is `itemsize` bytes (a bool takes one).
+    """
+
+    name: str
+    kind: str
+    bits: int
+    lanes: int = 1
+    _vectors: dict[int, DType] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        return self.name if self.lanes == 1 else f"{self.name}x{self.lanes}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (from_name, (repr(self),))
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one lane."""
+        return max(1, self.bits // 8)
+
+    @property
+    def scalar(self) -> DType:
+        """The type of one lane."""
+        return BY_NAME[self.name]
+
+    def vec(self, lanes: int) -> DType:
+        """The vector of `lanes` of this scalar type (`lanes` 1 gives the scalar)."""
+        base = self.scalar
+        if lanes == 1:
+            return base
+        if lanes not in base._vectors:
+            base._vectors[lanes] = DType(base.name, base.kind, base.bits, lanes)
+        return base._vectors[lanes]
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_int(self) -> bool:
+        """Signed or unsigned integer (bool and index are not)."""
+        return self.kind in "iu"
+
+    @property
+    def storage(self) -> np.dtype:
+        """The NumPy dtype of the bytes in memory (bfloat16 is stored as uint16)."""
+        return _STORAGE[self.name]
+
+    @property
+    def compute(self) -> np.dtype:
+        """The NumPy dtype in which the interpreter holds values of this type (bfloat16: float32)."""
+        return _COMPUTE.get(self.name, _STORAGE[self.name])
+
+    @property
+    def accumulator(self) -> DType:
+        """The type in which sums of this type are carried: float32 for half and bfloat16."""
+        return float32 if self.kind == "f" and self.bits == 16 else self
+
+    @property
+    def min(self) -> int | float | bool:
+        """The least value: -inf for floats."""
+        if self.kind == "f":
+            return float("-inf")
+        return False if self.kind == "b" else 0 if self.kind == "u" else -(1 << (self.bits - 1))
+
+    @property
+    def max(self) -> int | float | bool:
+        """The greatest value: inf for floats."""
+        if self.kind == "f":
+            return float("inf")
+        return True if self.kind == "b" else (1 << (self.bits - (self.kind != "u"))) - 1
+
+    def to_bits(self, value: int | float | bool) -> int:
+        """The value as constants hold it: floats as their bit pattern, so that 0.0 is not -0.0
+        and NaN equals itself; integers and bools as the Python int, wrapped to the width."""
+        if self.kind == "f":
+            return int(from_compute(self, np.asarray(value, dtype=self.compute)).view(f"u{self.itemsize}"))
+        if self.kind == "b":
+            return int(bool(value))
+        value = int(value) & ((1 << self.bits) - 1)
+        return value - (1 << self.bits) if self.kind in "ix" and value >> (self.bits - 1) else value
+
+    def from_bits(self, bits: int) -> int | float | bool:
+        """The Python value of a constant held as `to_bits` made it."""
+        if self.kind == "b":
+            return bool(bits)
+        if self.kind != "f":
+            return bits
+        stored = np.asarray(bits, dtype=f"u{self.itemsize}").view(self.storage)
+        return float(to_compute(self, stored))
+
+
+bool_ = DType("bool", "b", 1)
+int8 = DType("int8", "i", 8)
+int16 = DType("int16", "i", 16)
+int32 = DType("int32", "i", 32)
+int64 = DType("int64", "i", 64)
+uint8 = DType("uint8", "u", 8)
+uint16 = DType("uint16", "u", 16)
+uint32 = DType("uint32", "u", 32)
+uint64 = DType("uint64", "u", 64)
+float16 = DType("float16", "f", 16)
+bfloat16 = DType("bfloat16", "f", 16)
+float32 = DType("float32", "f", 32)
+float64 = DType("float64", "f", 64)
+index = DType("index", "x", 64)
+void = DType("void", "v", 0)
+
+TENSOR_DTYPES: tuple[DType, ...] = (
+    bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+    float16, bfloat16, float32, float64,
+)  # fmt: skip
+BY_NAME: dict[str, DType] = {d.name: d for d in (*TENSOR_DTYPES, index, void)}
+_STORAGE = {d.name: np.dtype(d.name) for d in TENSOR_DTYPES if d is not bfloat16}
+_STORAGE |= {"bfloat16": np.dtype("uint16"), "index": np.dtype("int64"), "void": np.dtype("V1")}
+_COMPUTE = {"bfloat16": np.dtype("float32")}
+
+
+def from_name(text: str) -> DType:
+    """The type that `repr` prints as `text`, e.g. `float32` or `float32x16`."""
+    if text in BY_NAME:
+        return BY_NAME[text]
+    name, _, lanes = text.rpartition("x")
+    if name in BY_NAME and lanes.isdigit():
+        return BY_NAME[name].vec(int(lanes))
+    raise ValueError(f"no dtype is called {text!r}; there are {', '.join(BY_NAME)}")
+
+
+def from_numpy(dtype: np.dtype) -> DType:
+    """The type of a NumPy array. TypeError for what has no counterpart (complex, object, str)."""
+    found = BY_NAME.get(np.dtype(dtype).newbyteorder("=").name)
+    if found is None or found.kind in "xv":
+        names = ", ".join(d.name for d in TENSOR_DTYPES)
+        raise TypeError(f"a NumPy array of dtype {dtype} has no treadle dtype; supported: {names}")
+    return found
+
+
+def to_compute(dtype: DType, stored: np.ndarray) -> np.ndarray:
+    """Stored bytes as the values the interpreter computes with (bfloat16 widens to float32)."""
+    if dtype.scalar is bfloat16:
+        return (stored.astype(np.uint32) << 16).view(np.float32)
+    return stored
+
+
+def from_compute(dtype: DType, values: np.ndarray) -> np.ndarray:
+    """Computed values as they are stored; bfloat16 rounds to nearest, ties to even, NaN stays NaN."""
+    if dtype.scalar is not bfloat16:
+        return values
+    bits = np.asarray(values, dtype=np.float32).view(np.uint32)
+    rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) >> 16
+    return np.where(np.isnan(values), (bits >> 16) | 0x40, rounded).astype(np.uint16)
+
+
+def round_to(dtype: DType, values: np.ndarray) -> np.ndarray:
+    """Values computed in a wider type, as `dtype` would hold them (only bfloat16 changes)."""
+    if dtype.scalar is bfloat16:
+        return to_compute(dtype, from_compute(dtype, values))
+    return values
+
+
+_FLOAT_RANK = {float16: 1, bfloat16: 1, float32: 2, float64: 3}
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The common type of two arrays: the Array API's tables; where they leave it open, an integer
+    with a float gives that float, half with bfloat16 gives float32, uint64 with a signed integer
+    gives float32 (there is no integer that holds both; as an integer with the default float)."""
+    if a is b:
+        return a
+    if a.kind == "b" or b.kind == "b":
+        return b if a.kind == "b" else a
+    if a.is_float or b.is_float:
+        if a.is_float and b.is_float:
+            if _FLOAT_RANK[a] == _FLOAT_RANK[b]:
+                return float32
+            return a if _FLOAT_RANK[a] > _FLOAT_RANK[b] else b
+        return a if a.is_float else b
+    if a.kind == b.kind:
+        return a if a.bits >= b.bits else b
+    signed, unsigned = (a, b) if a.kind == "i" else (b, a)
+    if signed.bits > unsigned.bits:
+        return signed
+    if unsigned.bits == 64:
+        return float32
+    return BY_NAME[f"int{unsigned.bits * 2}"]
+

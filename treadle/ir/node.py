@@ -1,0 +1,167 @@
+"""The one data structure: an immutable, interned node `Node(op, dtype, src, arg)`.
+
+Two equal programs are the same object. So a common subexpression exists once, a program is a
+dictionary key, and what a pure function says of a node can be remembered on it. The table that
+interns is weak: a node lives as long as somebody holds it.
+
+What every pass asks for is computed once, when the node is made, by the op's row in the table
+(`ops.py`): its `shape` (graph stage), the set of ranges it depends on (`free`, a bit mask, kernel
+stage) and, for integers of type `index`, its numeric `bounds`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from treadle.ir.dtype import DType
+
+if TYPE_CHECKING:
+    from treadle.ir.ops import Op
+
+Shape = tuple[Any, ...]  # of int or of a Node of dtype index (a symbolic dimension)
+
+
+class _Entry(weakref.ref["Node"]):
+    """A weak reference that knows its key, so that a dying node can leave the table."""
+
+    __slots__ = ("key",)
+    key: tuple[Any, ...]
+
+
+_table: dict[tuple[Any, ...], _Entry] = {}
+
+
+def _forget(entry: _Entry) -> None:
+    if _table.get(entry.key) is entry:
+        del _table[entry.key]
+
+
+class Node:
+    """One step of a program. Make it by calling `Node(op, dtype, src, arg)`; compare it with `is`.
+
+    op: a row of the op table. dtype: a DType, or a tuple of them for a node with several outputs.
+    src: the nodes it reads. arg: hashable data that belongs to the op (axes, a constant's bits);
+    nodes of dtype index may stand inside it as symbolic dimensions.
+    """
+
+    __slots__ = ("op", "dtype", "src", "arg", "shape", "free", "bounds", "memo", "__weakref__")
+    op: Op
+    dtype: Any
+    src: tuple[Node, ...]
+    arg: Any
+    shape: Shape
+    free: int
+    bounds: tuple[int, int] | None
+    memo: dict[Any, Any] | None
+
+    def __new__(cls, op: Op, dtype: Any, src: tuple[Node, ...] = (), arg: Any = None) -> Node:
+        key = (op, dtype, src, arg)
+        entry = _table.get(key)
+        if entry is not None:
+            found = entry()
+            if found is not None:
+                return found
+        self = object.__new__(cls)
+        self.op, self.dtype, self.src, self.arg, self.memo = op, dtype, src, arg, None
+        free = 0
+        for s in src:
+            free |= s.free
+        self.free = free
+        self.shape = op.shape(self)
+        if op.free is not None:
+            self.free = op.free(self)
+        self.bounds = op.bounds(self) if op.bounds is not None else None
+        entry = _Entry(self, _forget)
+        entry.key = key
+        _table[key] = entry
+        return self
+
+    def __repr__(self) -> str:
+        arg = "" if self.arg is None else f", arg={self.arg!r}"
+        names = ", ".join(s.op.name for s in self.src)
+        return f"<{self.op.name} {self.dtype} ({names}){arg}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a Node is pickled as text: use treadle.ir.text.show and parse")
+
+    @property
+    def value(self) -> int | float | bool:
+        """The Python value of a constant."""
+        return self.dtype.from_bits(self.arg)  # type: ignore[no-any-return]
+
+    @property
+    def digest(self) -> bytes:
+        """16 bytes that depend on the program alone: equal in every process, whatever was built
+        before. Orders the terms of an index and names a kernel in the disk cache."""
+        return remember(self, "digest", _digest)
+
+    def with_src(self, src: tuple[Node, ...]) -> Node:
+        """The same operation on other sources."""
+        return self if src == self.src else Node(self.op, self.dtype, src, self.arg)
+
+
+def remember(node: Node, key: Any, function: Callable[[Node], Any]) -> Any:
+    """`function(node)`, computed once per node and key. The function must be pure."""
+    memo = node.memo
+    if memo is None:
+        memo = node.memo = {}
+    if key not in memo:
+        memo[key] = function(node)
+    return memo[key]
+
+
+def arg_nodes(arg: Any) -> Iterator[Node]:
+    """The nodes inside an arg (symbolic dimensions, the body of a scan), in order."""
+    if isinstance(arg, Node):
+        yield arg
+    elif isinstance(arg, tuple):
+        for part in arg:
+            yield from arg_nodes(part)
+
+
+def map_arg(arg: Any, replace: Callable[[Node], Any]) -> Any:
+    """The arg with every node inside it replaced."""
+    if isinstance(arg, Node):
+        return replace(arg)
+    if isinstance(arg, tuple):
+        return tuple(map_arg(part, replace) for part in arg)
+    return arg
+
+
+def toposort(roots: Node | Iterable[Node], into_args: bool = False) -> list[Node]:
+    """Every node below the roots once, sources before users, in an order that depends only on the
+    program. With `into_args`, nodes inside args count as sources."""
+    order: list[Node] = []
+    done: set[Node] = set()
+    opened: set[Node] = set()
+    stack: list[Node] = [roots] if isinstance(roots, Node) else list(roots)[::-1]
+    while stack:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        if node not in opened:
+            opened.add(node)
+            below = node.src
+            if into_args and node.arg is not None:
+                below = (*below, *arg_nodes(node.arg))
+            pending = [s for s in below if s not in done]
+            if pending:
+                stack.extend(reversed(pending))
+                continue
+        stack.pop()
+        done.add(node)
+        order.append(node)
+    return order
+
+
+def _digest(root: Node) -> bytes:
+    for node in toposort(root, into_args=True):
+        if node.memo is None or "digest" not in node.memo:
+            own = (node.op.name, repr(node.dtype), map_arg(node.arg, lambda n: n.memo["digest"]))
+            parts = repr(own).encode() + b"".join(s.memo["digest"] for s in node.src)  # type: ignore[index]
+            remember(node, "digest", lambda _, p=parts: hashlib.blake2b(p, digest_size=16).digest())
+    return root.memo["digest"]  # type: ignore[index,no-any-return]
