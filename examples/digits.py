@@ -29,8 +29,9 @@ Floats = NDArray[np.float32]
 Labels = NDArray[np.int64]
 Batch = tuple[Floats, Labels]
 
+RATE = 0.001  # the learning rate at first; it falls to zero by the last step
 DATA = Path(__file__).parent / "data" / "mnist_5k.npz"
-MAX_SHIFT = 2  # pixels by which a training digit may be moved, each way
+MAX_SHIFT = 1  # pixels by which a training digit may be moved, each way
 
 
 class Convnet(nn.Module):
@@ -94,12 +95,13 @@ def batches(data: Batch, epochs: int, size: int, random: np.random.Generator) ->
 
 
 def train(model: Convnet, opt: nn.optim.Adam, data: Iterable[Batch], steps: int) -> Progress:
-    """Train on each batch of `data`, with a bar of `steps` steps that shows the loss."""
+    """Train on the batches of `data`, about `steps` of them, with a bar that shows the loss."""
     model.train()
     progress = Progress([], 0.0)
     began = time.perf_counter()
     with tqdm(data, total=steps, unit="step", mininterval=0.5) as bar:
-        for images, labels in bar:
+        for step, (images, labels) in enumerate(bar):
+            opt.lr = RATE * (1 - step / steps)
             opt.zero_grad()
             loss = model(Tensor(images)).cross_entropy(Tensor(labels))
             loss.backward()
@@ -160,7 +162,7 @@ def main() -> None:
 
     training, (images, labels) = load_digits()
     model = Convnet()
-    opt = nn.optim.Adam(model.parameters(), lr=0.001)
+    opt = nn.optim.Adam(model.parameters(), lr=RATE)
     steps = options.epochs * (len(training[1]) // options.batch)
     progress = train(model, opt, batches(training, options.epochs, options.batch, random), steps)
 

@@ -1,1 +1,53 @@
-"""treadle: a deep-learning library whose whole path to machine code can be read."""
+"""treadle: a deep-learning library whose whole path, from `x @ w` to machine code, can be read.
+
+>>> from treadle import Tensor
+>>> (Tensor([1.0, 2.0]) * 2 + 1).tolist()
+[3.0, 5.0]
+"""
+
+from treadle import methods  # noqa: F401  (gives Tensor its methods)
+from treadle.dims import Variable
+from treadle.transforms import grad, scan, value_and_grad
+from treadle.generator import manual_seed
+from treadle.ir.dtype import (
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from treadle.tensor import Tensor, no_grad
+from treadle.tools.debug import explain
+
+__version__ = "0.1.0"
+__all__ = [
+    "Tensor",
+    "Variable",
+    "bfloat16",
+    "bool_",
+    "explain",
+    "float16",
+    "float32",
+    "float64",
+    "grad",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "manual_seed",
+    "no_grad",
+    "scan",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "value_and_grad",
+]

@@ -36,8 +36,9 @@ class Target:
     min_parallel: int = 4
     buffers: int = 64
     ops: int = 512
-    dtypes: frozenset[str] = frozenset()
-    intrinsics: frozenset[str] = frozenset()
+    # the order of a set differs from process to process, and the repr is part of cache keys
+    dtypes: frozenset[str] = field(default=frozenset(), repr=False)
+    intrinsics: frozenset[str] = field(default=frozenset(), repr=False)
     shared_bytes: int = 0
     block_threads: int = 1
 

@@ -25,6 +25,7 @@ from treadle.ir import meaning as m
 from treadle.ir.node import Node, Shape
 
 Bounds = tuple[int, int]
+UNBOUNDED: Bounds = (-(1 << 62), 1 << 62)  # of an index that comes from data
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,7 +137,7 @@ ZMUL  = _alu("zmul",  2, "f",     lambda g, d: np.where(g == 0, np.zeros_like(g)
 WHERE = _row("where", 3, "gkp", "alu", dtype="given", flags="spelled",
              shape=lambda n: n.src[1].shape, meaning=lambda n, c, a, b: np.where(c, a, b))
 CAST = _row("cast", 1, "gkp", "alu", dtype="given", flags="spelled",
-            bounds=lambda n: (-(1 << 62), 1 << 62) if n.dtype.kind == "x" else None,
+            bounds=lambda n: UNBOUNDED if n.dtype.kind == "x" else None,
             meaning=lambda n, a: m.quiet(m.cast)(a, n.src[0].dtype, n.dtype))
 BITCAST = _row("bitcast", 1, "gkp", "alu", dtype="given", accepts="iuf", flags="spelled",
                meaning=lambda n, a: m.bitcast(a, n.src[0].dtype, n.dtype))
@@ -219,7 +220,7 @@ def _out_shape(node: Node) -> Shape:
 SINK  = _row("sink",  None, "gk", "control", dtype="given", shape=_no_shape)     # the results, in order
 ARG   = _row("arg",   0, "kp", "leaf", dtype="given", shape=_arg_shape)          # arg: (position, shape): a buffer
 RANGE = _row("range", 0, "kp", "index", dtype="given", shape=_no_shape,          # arg: (number, size)
-             free=lambda n: 1 << n.arg[0], bounds=lambda n: (0, _upper(n.arg[1]) - 1))
+             free=lambda n: 1 << n.arg[0], bounds=lambda n: (0, max(0, _upper(n.arg[1]) - 1)))
 # sources (buffer, one index per axis, [guard]); arg: number of axes. A false guard reads nothing and gives 0
 LOAD  = _row("load",  None, "kp", "memory", dtype="given", shape=_no_shape)
 # sources (buffer, value, one index per axis, [guard]); arg: (number of axes, monoid or None)
@@ -249,34 +250,40 @@ def _upper(size: Any) -> int:
 def _sum_bounds(node: Node) -> Bounds:
     low = high = node.arg[0]
     for atom, c in zip(node.src, node.arg[1], strict=True):
-        a, b = atom.bounds  # type: ignore[misc]
+        a, b = atom.bounds or UNBOUNDED
         low += c * (a if c > 0 else b)
         high += c * (b if c > 0 else a)
     return low, high
 
 
 def _product_bounds(node: Node) -> Bounds:
-    low, high = node.src[0].bounds  # type: ignore[misc]
+    low, high = node.src[0].bounds or UNBOUNDED
     for s in node.src[1:]:
-        corners = [x * y for x in (low, high) for y in s.bounds]  # type: ignore[union-attr]
+        corners = [x * y for x in (low, high) for y in s.bounds or UNBOUNDED]
         low, high = min(corners), max(corners)
     return low, high
 
 
+def _operand_bounds(node: Node) -> tuple[Bounds, Bounds]:
+    return node.src[0].bounds or UNBOUNDED, node.src[1].bounds or UNBOUNDED
+
+
 def _div_bounds(node: Node) -> Bounds:
-    (a, b), (c, d) = node.src[0].bounds, node.src[1].bounds  # type: ignore[misc]
+    (a, b), (c, d) = _operand_bounds(node)
     corners = [x // y for x in (a, b) for y in (max(c, 1), max(d, 1))]
+    if c < 1:
+        corners.append(0)  # the value that a zero divisor gives
     return min(corners), max(corners)
 
 
 def _mod_bounds(node: Node) -> Bounds:
-    (a, b), (_, d) = node.src[0].bounds, node.src[1].bounds  # type: ignore[misc]
-    return 0, min(d - 1, b) if a >= 0 else d - 1
+    (a, b), (_, d) = _operand_bounds(node)
+    return 0, max(0, min(d - 1, b) if a >= 0 else d - 1)
 
 
 def _each(pick: Callable[[int, int], int]) -> Callable[[Node], Bounds]:
     def rule(node: Node) -> Bounds:
-        (a, b), (c, d) = node.src[0].bounds, node.src[1].bounds  # type: ignore[misc]
+        (a, b), (c, d) = _operand_bounds(node)
         return pick(a, c), pick(b, d)
     return rule
 

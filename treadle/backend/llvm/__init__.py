@@ -1,0 +1,70 @@
+"""The device CPU: LLVM IR as text, compiled by llvmlite, run by a pool of threads of our own."""
+
+from __future__ import annotations
+
+from treadle import host
+from treadle.backend.base import Backend, Target
+from treadle.backend.llvm.compile import Library, compiler
+from treadle.backend.llvm.pool import Pool, ProgramBuilder
+from treadle.backend.llvm.render import render
+from treadle.ir.dtype import TENSOR_DTYPES
+
+__all__ = ["BACKEND", "Runner"]
+
+# feature -> (bytes of a vector register, how many there are); the first that the processor has
+VECTORS = {
+    "avx512f": (64, 32),
+    "avx2": (32, 16),
+    "sse2": (16, 16),
+    "neon": (16, 32),
+    "v": (16, 32),
+}
+
+
+class Runner(Pool):
+    """What runs programs: a pool of threads; `builder` lists the records of one."""
+
+    builder = ProgramBuilder
+
+
+def compile_text(text: str) -> Library:
+    """A module in memory, for code that is written as LLVM IR by hand."""
+    return compiler().load(compiler().compile(text))
+
+
+def run(threads: int, portable: bool = False) -> Runner:
+    """The runner of programs on `threads` threads."""
+    return Runner(threads, portable, compile_ir=compile_text)
+
+
+def vector_registers(features: str) -> tuple[int, int]:
+    """(bytes, how many) of the vector registers, from LLVM's list of features; (0, 16) for none."""
+    present = {word[1:] for word in features.split(",") if word.startswith("+")}
+    return next((VECTORS[name] for name in VECTORS if name in present), (0, 16))
+
+
+def _target() -> Target:
+    vector_bytes, registers = vector_registers(compiler().features)
+    return Target(
+        name="CPU",
+        kind="cpu",
+        arch=compiler().cpu,
+        features=compiler().features,
+        vector_bytes=vector_bytes,
+        registers=registers,
+        cache_bytes=host.cache_bytes(),
+        threads=host.threads(),
+        dtypes=frozenset(dtype.name for dtype in TENSOR_DTYPES),
+        intrinsics=frozenset({"prefetch", "shuffle"}),
+    )
+
+
+BACKEND = Backend(
+    name="llvm",
+    target=_target(),
+    render=render,
+    compile=compiler().compile,
+    load=compiler().load,
+    code_key=compiler().key,
+    run=run,
+)

@@ -1,0 +1,53 @@
+"""Fair timing: what is compared runs in turns, in one process, and the ratio is of medians.
+
+Pools of two libraries spin in one process and disturb each other, so each turn is a block: a few
+unmeasured calls, then the measured ones.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass
+class Times:
+    """Seconds of every measured call."""
+
+    seconds: list[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def spread(self) -> float:
+        """Half the distance between the quartiles, relative to the median."""
+        low, _, high = statistics.quantiles(self.seconds, n=4)
+        return (high - low) / 2 / self.median
+
+
+def in_turns(
+    candidates: dict[str, Callable[[], object]], turns: int = 7, calls: int = 5, warm: int = 2
+) -> dict[str, Times]:
+    """Time every candidate in `turns` alternating blocks of `calls` calls."""
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(turns):
+        for name, call in candidates.items():
+            for _ in range(warm):
+                call()
+            for _ in range(calls):
+                start = time.perf_counter()
+                call()
+                times[name].append(time.perf_counter() - start)
+    return {name: Times(seconds) for name, seconds in times.items()}
+
+
+def table(rows: list[tuple[str, ...]], heads: tuple[str, ...]) -> str:
+    """A Markdown table with aligned columns."""
+    widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
+    line = "| " + " | ".join("{:<%d}" % w for w in widths) + " |"
+    rule = "|" + "|".join("-" * (w + 2) for w in widths) + "|"
+    return "\n".join([line.format(*heads), rule, *(line.format(*row) for row in rows)])

@@ -1,0 +1,102 @@
+"""Symbolic sizes as users see them: a `Variable`, bound to a value, in a shape.
+
+    T = Variable("T", 1, 1024)
+    y = softmax(x[: T.bind(37)])     # compiled once for every T
+    y = softmax(x[: T.bind(512)])    # schedules and compiles nothing
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treadle.ir import index
+from treadle.ir.node import Node, Shape
+
+
+class Dim:
+    """A symbolic size and the value it has now. Arithmetic gives Dims; `int(d)` is the value."""
+
+    __slots__ = ("node", "bindings")
+
+    def __init__(self, node: Node, bindings: dict[str, int]) -> None:
+        self.node = node
+        self.bindings = bindings
+
+    def __int__(self) -> int:
+        return int(index.evaluate(self.node, self.bindings))
+
+    __index__ = __int__
+
+    def __repr__(self) -> str:
+        return f"<size {int(self)} bound to {', '.join(f'{k}={v}' for k, v in self.bindings.items())}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int | Dim) and int(self) == int(other)
+
+    def __hash__(self) -> int:
+        return hash(int(self))
+
+    def _combine(self, other: Any, function: Any, swap: bool = False) -> Any:
+        if isinstance(other, Dim):
+            bindings = {**self.bindings, **other.bindings}
+            second: Any = other.node
+        elif isinstance(other, int):
+            bindings, second = self.bindings, other
+        else:
+            return NotImplemented
+        node = function(second, self.node) if swap else function(self.node, second)
+        return dim(node, bindings)
+
+    def __add__(self, other: Any) -> Any:
+        return self._combine(other, index.add)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> Any:
+        return self._combine(other, index.mul)
+
+    __rmul__ = __mul__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._combine(other, index.sub)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._combine(other, index.sub, swap=True)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._combine(other, index.floordiv)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._combine(other, index.mod)
+
+
+class Variable:
+    """A size that is known only when the program runs: between `low` and `high`, both included."""
+
+    def __init__(self, name: str, low: int, high: int) -> None:
+        if not name.isidentifier():
+            raise ValueError(f"a Variable's name is an identifier, not {name!r}")
+        if not 0 <= low <= high:
+            raise ValueError(f"Variable {name} needs 0 <= low <= high, not {low} and {high}")
+        self.name, self.low, self.high = name, low, high
+        self.node = index.variable(name, low, high)
+
+    def bind(self, value: int) -> Dim:
+        """This size with a value. ValueError if it is outside the Variable's bounds."""
+        if not self.low <= value <= self.high:
+            raise ValueError(f"{value} is not in Variable {self.name}'s bounds {self.low}..{self.high}")
+        return Dim(self.node, {self.name: int(value)})
+
+    def __repr__(self) -> str:
+        return f"Variable({self.name!r}, {self.low}, {self.high})"
+
+
+def dim(size: int | Node, bindings: dict[str, int]) -> int | Dim:
+    """A size as users see it: an int, or a Dim."""
+    size = index.dim(size)
+    return size if isinstance(size, int) else Dim(size, bindings)
+
+
+def values(shape: Shape, bindings: dict[str, int]) -> tuple[int, ...]:
+    """The sizes that a shape has under these bindings."""
+    return tuple(s if isinstance(s, int) else index.evaluate(s, bindings) for s in shape)

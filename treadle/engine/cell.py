@@ -1,0 +1,80 @@
+"""Cells: the named places that hold values. A Tensor is a cell with methods.
+
+A cell holds a node. When the node is a leaf, its value is in memory; otherwise it is pending. A cell
+may also hold a *target*: the leaf it held before `assign`, whose memory the new value takes over
+when it is realized.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from treadle.ir import ops
+from treadle.ir.node import Node, toposort
+
+
+class Cell:
+    """node: the value. target: the leaf to be overwritten, or None. bindings: the values of the
+    Variables in the shape. Every live cell is in `cells`, which is how the engine knows the readers
+    of a leaf."""
+
+    __slots__ = ("node", "target", "bindings", "__weakref__")
+    node: Node
+    target: Node | None
+    bindings: dict[str, int]
+
+    def __init__(self, node: Node, bindings: dict[str, int] | None = None) -> None:
+        self.node = node
+        self.target = None
+        self.bindings = bindings or NO_BINDINGS
+        key = id(self)
+        cells[key] = weakref.ref(self, lambda _, key=key: cells.pop(key, None))
+
+    @property
+    def is_realized(self) -> bool:
+        """Whether the value is in memory."""
+        return self.node.op is ops.BUFFER and self.target is None
+
+
+NO_BINDINGS: dict[str, int] = {}
+cells: dict[int, weakref.ref[Cell]] = {}
+
+
+def live() -> list[Cell]:
+    """Every cell that somebody holds."""
+    return [cell for ref in list(cells.values()) if (cell := ref()) is not None]
+
+
+def pending_assigns() -> list[Cell]:
+    """The cells whose assigned value has not been realized."""
+    return [cell for cell in live() if cell.target is not None]
+
+
+def readers(leaves: Iterable[Node], besides: set[Any]) -> list[Cell]:
+    """The live cells whose value depends on one of the leaves (or is one), besides those whose
+    `id` is given. One visit a node, however many cells share it."""
+    candidates = {cell: cell.node for cell in live() if id(cell) not in besides}
+    return list(dependants(candidates, leaves))
+
+
+def dependants(values: dict[Any, Node], leaves: Iterable[Node]) -> list[Any]:
+    """The keys whose node depends on one of the leaves."""
+    wanted = set(leaves)
+    depends: dict[Node, bool] = {}
+    for node in toposort(values.values()):
+        depends[node] = node in wanted or any([depends[s] for s in node.src])
+    return [key for key, node in values.items() if depends[node]]
+
+
+def bind(into: dict[str, int], more: dict[str, int]) -> dict[str, int]:
+    """The union of two sets of bindings. ValueError if a Variable has two values."""
+    if not more or into is more:
+        return into
+    for name, value in more.items():
+        if into.get(name, value) != value:
+            raise ValueError(
+                f"Variable {name} is bound to {into[name]} in one operand and to {value} in another"
+            )
+    return {**into, **more}

@@ -1,0 +1,179 @@
+"""From kernel nodes to addresses: each distinct kernel is compiled once, and kept on disk.
+
+All the kernels that a program lacks are compiled as one module: code generation is the cold start,
+and it is a quarter dearer in many modules than in one. What launches a kernel (its functions, their
+parameters, their task counts) is kept beside the code, so that a warm start builds no kernel at all.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from treadle import config
+from treadle.backend.base import Backend, Function, Library
+from treadle.engine import disk
+from treadle.ir import ops, text
+from treadle.ir.node import Node
+from treadle.kernel import pipeline
+from treadle.log import emit, wanted
+
+PACKAGE = Path(__file__).resolve().parent.parent
+FORMAT = "1"  # of the files
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One native function of a kernel: how to call it.
+
+    params: ("buffer" | "scalar" | "variable", position or name), in the order of its map.
+    tasks: an int, or an index node over VARIABLEs. chunks: into how many pieces it is worth cutting.
+    """
+
+    name: str
+    params: tuple[tuple[str, int | str], ...]
+    tasks: int | Node
+    chunks: int
+
+
+@dataclass
+class Compiled:
+    """A kernel ready to run: its launches in order, their addresses, and the sizes in bytes of the
+    scratch buffers it needs (positions after the call's own buffers)."""
+
+    launches: tuple[Launch, ...]
+    scratch: tuple[int | Node, ...]
+    library: Library | None = None
+    addresses: tuple[int, ...] = ()
+
+
+@functools.cache
+def source_digest(plugin: str) -> str:
+    """A digest of every source file that decides what code a kernel becomes."""
+    files = [
+        path
+        for part in ("ir", "kernel", f"backend/{plugin}", "backend/base.py")
+        for path in sorted((PACKAGE / part).rglob("*.py") if (PACKAGE / part).is_dir() else [PACKAGE / part])
+    ]
+    return disk.digest(*(path.read_bytes() for path in files))
+
+
+def _key(kernel: Node, backend: Backend, plugin: str) -> str:
+    knobs = [f"{knob.name}={knob.value}" for knob in config.KNOBS.values() if knob.changes_code]
+    return disk.digest(
+        FORMAT, kernel.digest, backend.code_key, repr(backend.target), source_digest(plugin), *knobs
+    )
+
+
+class Compiler:
+    """The compiled kernels of one backend in this process."""
+
+    def __init__(self, backend: Backend, plugin: str) -> None:
+        self.backend = backend
+        self.plugin = plugin
+        self.kernels: dict[tuple[Node, tuple[int | str, ...]], Compiled] = {}
+        self.modules: dict[str, Library] = {}
+
+    def get(self, kernels: Sequence[Node]) -> list[Compiled]:
+        """Each kernel compiled: from this process, from the disk, or now (all that lack in one go)."""
+        knobs = tuple(k.value for k in config.KNOBS.values() if k.changes_code)
+        missing: dict[Node, str] = {}
+        for kernel in kernels:
+            if (kernel, knobs) not in self.kernels and kernel not in missing:
+                key = _key(kernel, self.backend, self.plugin)
+                found = self._from_disk(key)
+                if found is None:
+                    missing[kernel] = key
+                else:
+                    self.kernels[kernel, knobs] = found
+        if missing:
+            for kernel, compiled in zip(missing, self._compile(missing), strict=True):
+                self.kernels[kernel, knobs] = compiled
+        return [self.kernels[kernel, knobs] for kernel in kernels]
+
+    def _compile(self, missing: dict[Node, str]) -> list[Compiled]:
+        start = time.perf_counter()
+        lowered = [pipeline.lower(kernel, self.backend.target, f"k{key[:12]}") for kernel, key in missing.items()]
+        functions = [function for kernel in lowered for function in kernel.functions]
+        source = self.backend.render(functions)
+        rendered = time.perf_counter()
+        code = self.backend.compile(source)
+        if wanted("compile"):
+            emit(
+                "compile",
+                kernels=len(missing),
+                lines=source.count("\n"),
+                build_seconds=rendered - start,
+                code_seconds=time.perf_counter() - rendered,
+                source=source,
+            )
+        module = disk.digest(code)
+        library = self._load(module, code)
+        disk.write(f"{module}.code", code)
+        result = []
+        for (_, key), low in zip(missing.items(), lowered, strict=True):
+            launches = tuple(_launch(function, low.chunks[n]) for n, function in enumerate(low.functions))
+            compiled = Compiled(launches, low.scratch)
+            disk.write(f"{key}.json", _to_json(module, compiled))
+            result.append(self._link(compiled, library))
+        return result
+
+    def _from_disk(self, key: str) -> Compiled | None:
+        entry = disk.read(f"{key}.json")
+        if entry is None:
+            return None
+        module, compiled = _from_json(entry)
+        if module not in self.modules:
+            code = disk.read(f"{module}.code")
+            if code is None:
+                return None
+            self._load(module, code)
+        emit("cache.hit", key=key)
+        return self._link(compiled, self.modules[module])
+
+    def _load(self, module: str, code: bytes) -> Library:
+        self.modules[module] = self.backend.load(code)
+        return self.modules[module]
+
+    def _link(self, compiled: Compiled, library: Library) -> Compiled:
+        compiled.library = library
+        compiled.addresses = tuple(library.address(launch.name) for launch in compiled.launches)
+        return compiled
+
+
+def _launch(function: Function, chunks: int) -> Launch:
+    names = {ops.ARG: "buffer", ops.SCALAR: "scalar", ops.VARIABLE: "variable"}
+    params = []
+    for param in function.params:
+        which = param.arg[0] if param.op in (ops.ARG, ops.VARIABLE) else param.arg
+        params.append((names[param.op], which))
+    return Launch(function.name, tuple(params), function.tasks, chunks)
+
+
+def _size_text(size: int | Node) -> int | str:
+    return size if isinstance(size, int) else text.show(size)
+
+
+def _size_from(size: int | str) -> int | Node:
+    return size if isinstance(size, int) else text.parse(size)
+
+
+def _to_json(module: str, compiled: Compiled) -> bytes:
+    launches = [[n.name, n.params, _size_text(n.tasks), n.chunks] for n in compiled.launches]
+    scratch = [_size_text(size) for size in compiled.scratch]
+    return json.dumps([module, launches, scratch]).encode()
+
+
+def _from_json(entry: bytes) -> tuple[str, Compiled]:
+    module, launches, scratch = json.loads(entry)
+    return module, Compiled(
+        tuple(
+            Launch(name, tuple((kind, which) for kind, which in params), _size_from(tasks), chunks)
+            for name, params, tasks, chunks in launches
+        ),
+        tuple(_size_from(size) for size in scratch),
+    )

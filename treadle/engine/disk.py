@@ -1,0 +1,85 @@
+"""The disk cache of compiled code: small files that may be lost, damaged or written by several
+processes at once, and are then simply not there.
+
+A *module* file holds object code and, for every kernel in it, the text the engine needs to launch
+it. An *index* file per kernel key names its module. Every file starts with a digest of the rest, so
+that a truncated or damaged one reads as missing; files appear by an atomic rename.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import tempfile
+from pathlib import Path
+
+from treadle import config
+from treadle.log import emit
+
+DIGEST = 16
+LIMIT_BYTES = 512 << 20
+
+
+def digest(*parts: bytes | str) -> str:
+    """A hexadecimal name for the parts; their boundaries count."""
+    state = hashlib.blake2b(digest_size=DIGEST)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        state.update(struct.pack("<q", len(data)) + data)
+    return state.hexdigest()
+
+
+def folder() -> Path:
+    """Where the cache lives: the knob CACHE_DIR, or the user's cache directory."""
+    chosen = str(config.CACHE_DIR.value)
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return Path(base) / "treadle" if base else Path.home() / ".cache" / "treadle"
+
+
+def read(name: str) -> bytes | None:
+    """The content of an entry, or None if it is missing or damaged."""
+    if not config.CACHE:
+        return None
+    try:
+        data = (folder() / name).read_bytes()
+    except OSError:
+        return None
+    content = data[DIGEST:]
+    if hashlib.blake2b(content, digest_size=DIGEST).digest() != data[:DIGEST]:
+        emit("cache.damaged", name=name)
+        return None
+    return content
+
+
+def write(name: str, content: bytes) -> None:
+    """Store an entry. A full or read-only disk costs only the cache, and is reported as an event."""
+    if not config.CACHE:
+        return
+    try:
+        place = folder()
+        place.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=place, prefix="writing-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.blake2b(content, digest_size=DIGEST).digest() + content)
+        os.replace(temporary, place / name)
+    except OSError as error:
+        emit("cache.unwritable", name=name, error=str(error))
+
+
+def trim(limit: int = LIMIT_BYTES) -> None:
+    """Delete the entries used longest ago until the cache is at most `limit` bytes."""
+    entries = []
+    for path in folder().glob("*"):
+        try:
+            entries.append((path.stat().st_mtime, path.stat().st_size, path))
+        except OSError:
+            continue
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in sorted(entries):
+        if total <= limit:
+            break
+        path.unlink(missing_ok=True)
+        total -= size

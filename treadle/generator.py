@@ -1,0 +1,29 @@
+"""The sequence of random keys. A draw takes its key when it is created, so what it gives depends on
+nothing that happens later: not on the order of reading, the device, or the number of threads."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from treadle.ir.meaning import threefry
+
+_lock = threading.Lock()
+_state = {"seed": 0, "count": 0}
+
+
+def manual_seed(seed: int) -> None:
+    """Start the sequence of keys anew. seed: an int of at most 64 bits."""
+    if not -(1 << 63) <= seed < 1 << 64:
+        raise OverflowError(f"a seed has at most 64 bits: {seed}")
+    with _lock:
+        _state.update(seed=seed & ((1 << 64) - 1), count=0)
+
+
+def next_key() -> int:
+    """The next key, a uint64: Threefry of a counter under the seed."""
+    with _lock:
+        count = _state["count"]
+        _state["count"] = count + 1
+        return int(threefry(np.uint64(count), np.uint64(_state["seed"])))

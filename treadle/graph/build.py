@@ -1,0 +1,615 @@
+"""The primitives of the graph: one function per operation, with its checks and light folding.
+
+Every public function is written with these, and so are the rules of gradients. A builder checks
+what it is given (errors are in the user's words), broadcasts and promotes, and folds what is free
+to fold: movement of movement, casts to the same type, operations on constants, x * 1. The rest is
+the business of `graph/simplify.py`.
+
+An *operand* is a node or a Python scalar. Scalars are weak: they take the dtype of the arrays they
+meet (`operands`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from treadle.graph import shapes
+from treadle.graph.shapes import (
+    Dim,
+    as_shape,
+    at_most,
+    broadcast_shapes,
+    normalize_axes,
+    normalize_axis,
+    text,
+)
+from treadle.ir import index, meaning, ops
+from treadle.ir.dtype import (
+    DType,
+    bool_,
+    float32,
+    float64,
+    from_numpy,
+    int64,
+    promote,
+    round_to,
+    uint64,
+)
+from treadle.ir.dtype import index as INDEX
+from treadle.ir.monoid import MONOIDS
+from treadle.ir.node import Node, Shape
+from treadle.ir.ops import Op
+
+Operand = Any  # Node | bool | int | float | NumPy scalar
+
+__all__ = [
+    "alu", "as_float", "bitcast", "broadcast", "broadcast_shapes", "broadcast_to", "cast", "const",
+    "constant_of", "contiguous", "dim_value", "expand", "flip", "full_like", "gather", "iota",
+    "node_of", "normalize_axes", "normalize_axis", "ones_like", "operands", "pad", "permute",
+    "reduce", "reshape", "scatter", "shrink", "stop_gradient", "unwindow", "update", "where",
+    "window", "window_pair", "zeros_like",
+]  # fmt: skip
+
+# How a message spells an operation that the user writes with a sign or another name.
+_WORDS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "idiv": "//", "mod": "%", "and": "&", "or": "|",
+    "xor": "^", "not": "~", "lshift": "<<", "rshift": ">>", "lt": "comparison", "le": "comparison",
+    "eq": "==", "ne": "!=", "max": "maximum", "min": "minimum", "neg": "negation", "rint": "round",
+}  # fmt: skip
+_KINDS = {"b": "bool", "u": "unsigned", "i": "signed", "f": "floating-point", "x": ""}
+
+
+# ---- constants and scalars ---------------------------------------------------------------------------
+def const(value: bool | int | float, dtype: DType, shape: Shape = ()) -> Node:
+    """A constant of a shape. OverflowError for a Python int that does not fit an integer dtype; a
+    float becomes an integer as `cast` does it (truncated, saturated, NaN gives 0)."""
+    if dtype.is_int:
+        if isinstance(value, float):
+            value = int(meaning.cast(np.asarray(value), float64, dtype))
+        elif not dtype.min <= value <= dtype.max:
+            raise OverflowError(
+                f"{value} does not fit {dtype} ({dtype.min} to {dtype.max}): "
+                "cast the tensor to a wider dtype first"
+            )
+    elif dtype.is_float and not isinstance(value, float):
+        value = _float_of(value)
+    node = Node(ops.CONST, dtype, (), dtype.to_bits(value))
+    return expand(node, shape) if shape else node
+
+
+def _float_of(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise OverflowError(f"the int {str(value)[:12]}.. is too large for a float") from None
+
+
+def constant_of(x: Node) -> Node | None:
+    """The CONST that every element of `x` equals, if `x` is a constant that was only stretched."""
+    if x.op is ops.EXPAND:
+        x = x.src[0]
+    if x.op is ops.RESHAPE:
+        x = x.src[0]
+    return x if x.op is ops.CONST else None
+
+
+def full_like(x: Node, value: bool | int | float, dtype: DType | None = None) -> Node:
+    """A constant of the shape of `x`, and of its dtype unless one is given."""
+    return const(value, dtype or x.dtype, x.shape)
+
+
+def zeros_like(x: Node) -> Node:
+    """Zeros of the shape and dtype of `x`."""
+    return const(0, x.dtype, x.shape)
+
+
+def ones_like(x: Node) -> Node:
+    """Ones of the shape and dtype of `x`."""
+    return const(1, x.dtype, x.shape)
+
+
+def dim_value(dim: Dim, dtype: DType) -> Node:
+    """A dimension as a number of shape (): a constant, or a run-time value if it is symbolic."""
+    if type(dim) is int:
+        return const(dim, dtype)
+    return Node(ops.CAST, dtype, (dim,))
+
+
+def node_of(x: Operand) -> Node:
+    """An operand as a node by itself: bool, int64, float32 for Python scalars, a NumPy scalar in
+    its own dtype."""
+    if isinstance(x, Node):
+        return x
+    if isinstance(x, bool):
+        return const(x, bool_)
+    if isinstance(x, int):
+        return const(x, int64)
+    if isinstance(x, float):
+        return const(x, float32)
+    if isinstance(x, np.generic):
+        return const(x.item(), from_numpy(x.dtype))
+    raise TypeError(f"expected a tensor or a number, not {type(x).__name__}: {x!r}")
+
+
+def weak_dtype(dtype: DType | None, scalar: bool | int | float) -> DType:
+    """The dtype of arrays of `dtype` (None: there are none) combined with a Python scalar: a float
+    turns integers into float32, an int turns bool into int64."""
+    kind = 0 if isinstance(scalar, bool) else 1 if isinstance(scalar, int) else 2
+    if dtype is None:
+        return (bool_, int64, float32)[kind]
+    if kind == 0 or dtype.is_float:
+        return dtype
+    if kind == 1:
+        return int64 if dtype is bool_ else dtype
+    return float32
+
+
+def operands(*xs: Operand) -> tuple[Node, ...]:
+    """Operands as nodes of one dtype. Arrays decide it by `dtype.promote`; Python scalars are weak:
+    an int with a float array becomes that float, a float with an integer array makes both float32,
+    an int with a bool array makes both int64. OverflowError for an int that does not fit."""
+    common: DType | None = None
+    scalars = []
+    for x in xs:
+        if isinstance(x, Node):
+            common = x.dtype if common is None else promote(common, x.dtype)
+        elif isinstance(x, (bool, int, float)):
+            scalars.append(x)
+        else:
+            node = node_of(x)
+            common = node.dtype if common is None else promote(common, node.dtype)
+    for scalar in scalars:
+        common = weak_dtype(common, scalar)
+    assert common is not None, "an operation has at least one operand"
+    return tuple(
+        [
+            const(x, common) if isinstance(x, (bool, int, float)) else cast(node_of(x), common)
+            for x in xs
+        ]
+    )
+
+
+def as_float(x: Operand) -> Node:
+    """The operand as floating point: integers and bools become float32."""
+    node = node_of(x)
+    return node if node.dtype.is_float else cast(node, float32)
+
+
+# ---- elementwise -------------------------------------------------------------------------------------
+def alu(op: Op, *xs: Operand, dtype: DType | None = None) -> Node:
+    """The elementwise operation `op` on operands that are promoted and broadcast.
+
+    TypeError if `op` is not for their dtype, ValueError if their shapes do not broadcast. Folds
+    constants by the op's own meaning, and x+0, x-0, x*1, x/1 where that is exact.
+    """
+    first = xs[0]
+    for x in xs:
+        if not isinstance(x, Node) or x.dtype is not first.dtype:
+            xs = operands(*xs)
+            break
+    nodes = broadcast(*xs, name=_WORDS.get(op.name, op.name))
+    source = nodes[0].dtype
+    if source.kind not in op.accepts:
+        allowed = ", ".join(_KINDS[kind] for kind in op.accepts if kind != "x")
+        raise TypeError(f"{_WORDS.get(op.name, op.name)} is for {allowed}, not for {source}")
+    folded = _fold(op, nodes)
+    if folded is not None:
+        return folded
+    if dtype is None:
+        dtype = bool_ if op.dtype == "bool" else source
+    return Node(op, dtype, nodes)
+
+
+# The constant that, as the second operand, leaves the first as it is (1: of a commutative op, as the
+# first operand too). x + 0 is not exact for the float x = -0.0, whose neutral element is -0.0.
+_NEUTRAL: dict[Op, Callable[[DType], float]] = {
+    ops.ADD: lambda d: -0.0 if d.is_float else 0,
+    ops.SUB: lambda d: 0,
+    ops.MUL: lambda d: 1,
+    ops.DIV: lambda d: 1,
+    ops.IDIV: lambda d: 1,
+    ops.OR: lambda d: 0,
+    ops.XOR: lambda d: 0,
+    ops.AND: lambda d: d.max if d.kind != "i" else -1,
+    ops.LSHIFT: lambda d: 0,
+    ops.RSHIFT: lambda d: 0,
+}
+
+
+def _fold(op: Op, nodes: Sequence[Node]) -> Node | None:
+    """The operation done now, if it is on constants or with a neutral element."""
+    found = [constant_of(node) for node in nodes]
+    last = found[-1]
+    if last is None and found[0] is None:
+        return None
+    if None not in found:
+        return _evaluated(op, found, nodes[0].shape)  # type: ignore[arg-type]
+    neutral = _NEUTRAL.get(op)
+    if neutral is None:
+        return None
+    source = nodes[0].dtype
+    bits = source.to_bits(neutral(source))
+    if last is not None and last.arg == bits:
+        return nodes[0]
+    if "commutative" in op.flags and found[0] is not None and found[0].arg == bits:
+        return nodes[1]
+    return None
+
+
+def _evaluated(op: Op, constants: Sequence[Node], shape: Shape) -> Node:
+    """The constant `op(constants)`, by the op's meaning on 0-d arrays."""
+    source = constants[0].dtype
+    result = bool_ if op.dtype == "bool" else source
+    values = [np.asarray(c.value, dtype=c.dtype.compute) for c in constants]
+    node = Node(op, result, tuple(constants))
+    value = op.meaning(node, *values)  # type: ignore[misc]
+    return expand(_of_array(value, result), shape)
+
+
+def _of_array(value: np.ndarray, dtype: DType) -> Node:
+    """A 0-d array in `dtype.compute` as a constant, bit for bit."""
+    return Node(ops.CONST, dtype, (), dtype.to_bits(np.asarray(round_to(dtype, value)).item()))
+
+
+def where(condition: Operand, x: Operand, y: Operand) -> Node:
+    """x where the condition holds, else y; all three broadcast, x and y are promoted. TypeError for
+    a condition that is not bool."""
+    test = node_of(condition)
+    if test.dtype is not bool_:
+        raise TypeError(f"where: the condition is {test.dtype}, not bool: write condition != 0")
+    test, a, b = broadcast(test, *operands(x, y), name="where")
+    if a is b:
+        return a
+    known = constant_of(test)
+    if known is not None:
+        return a if known.value else b
+    return Node(ops.WHERE, a.dtype, (test, a, b))
+
+
+def cast(x: Node, dtype: DType) -> Node:
+    """Values of `x` as another dtype: float to integer truncates, saturates, and NaN gives 0;
+    integers wrap; to bool asks whether it is not 0."""
+    if x.dtype is dtype:
+        return x
+    known = constant_of(x)
+    if known is not None:
+        value = np.asarray(known.value, dtype=x.dtype.compute)
+        return expand(_of_array(meaning.quiet(meaning.cast)(value, x.dtype, dtype), dtype), x.shape)
+    return Node(ops.CAST, dtype, (x,))
+
+
+def bitcast(x: Node, dtype: DType) -> Node:
+    """The bits of `x` read as another dtype of the same width."""
+    if x.dtype is dtype:
+        return x
+    if x.dtype.itemsize != dtype.itemsize or bool_ in (x.dtype, dtype):
+        raise TypeError(f"bitcast: {x.dtype} and {dtype} do not have the same number of bits")
+    return Node(ops.BITCAST, dtype, (x,))
+
+
+def stop_gradient(x: Node) -> Node:
+    """`x`, through which no derivative passes."""
+    return x if x.op is ops.STOP or constant_of(x) is not None else ops.STOP(x)
+
+
+def broadcast(*xs: Node, name: str = "broadcast") -> tuple[Node, ...]:
+    """The nodes expanded to their common shape. ValueError naming two shapes that do not fit."""
+    shape = xs[0].shape
+    for x in xs:
+        if x.shape != shape:
+            shape = broadcast_shapes(*[each.shape for each in xs], name=name)
+            return tuple([x if x.shape == shape else _stretch(x, shape) for x in xs])
+    return xs
+
+
+def _stretch(x: Node, shape: Shape) -> Node:
+    """EXPAND to a shape that is known to fit, after a RESHAPE that adds the leading 1s."""
+    if x.op is ops.EXPAND and len(x.shape) == len(shape):
+        x = x.src[0]  # 1 -> 1 -> n and 1 -> n -> n are 1 -> n
+    missing = len(shape) - len(x.shape)
+    if missing:
+        x = reshape(x, (1,) * missing + x.shape)
+    return x if x.shape == shape else Node(ops.EXPAND, x.dtype, (x,), shape)
+
+
+def expand(x: Node, shape: Sequence[Dim]) -> Node:
+    """`x` stretched to a shape: dimensions of size 1 become any size, new ones are added in front;
+    -1 keeps a size. ValueError if another size would have to change."""
+    target = as_shape(shape)
+    missing = len(target) - len(x.shape)
+    if missing >= 0 and -1 in target:
+        old = (None,) * missing + x.shape
+        target = tuple([size if size != -1 else keep for size, keep in zip(target, old)])
+    if x.shape == target:
+        return x
+    fits = missing >= 0 and None not in target
+    for have, want in zip(x.shape, target[max(missing, 0) :]):
+        fits = fits and (have == 1 or shapes.same(have, want))
+    if not fits:
+        raise ValueError(f"expand: a tensor of shape {text(x.shape)} does not fit {text(shape)}")
+    return _stretch(x, target)
+
+
+broadcast_to = expand
+
+
+# ---- movement ----------------------------------------------------------------------------------------
+def reshape(x: Node, shape: Sequence[Dim]) -> Node:
+    """The elements of `x`, in row-major order, in another shape; one size may be -1 (what is left).
+    ValueError if the numbers of elements differ."""
+    target = as_shape(shape)
+    if x.shape == target:
+        return x
+    if -1 in target:
+        target = _infer_size(x.shape, target)
+    elif not shapes.same(shapes.total(x.shape), shapes.total(target)):
+        raise ValueError(f"reshape: {text(x.shape)} does not have the elements of {text(target)}")
+    shapes.check_sizes(target, "reshape")
+    if x.op is ops.RESHAPE:
+        x = x.src[0]
+    return x if x.shape == target else Node(ops.RESHAPE, x.dtype, (x,), target)
+
+
+def _infer_size(old: Shape, new: Shape) -> Shape:
+    """The shape `new` with its -1 replaced by what makes it as large as `old`."""
+    known = shapes.total([size for size in new if size != -1])
+    everything = shapes.total(old)
+    if new.count(-1) > 1:
+        raise ValueError(f"reshape: only one size may be -1, not {text(new)}")
+    if known == 0:
+        raise ValueError(f"reshape: -1 in {text(new)} could be any size: give it as a number")
+    missing = shapes.divide(everything, known)
+    if not shapes.same(shapes.multiply(missing, known), everything):
+        raise ValueError(f"reshape: {text(old)} does not divide into {text(new)}")
+    return tuple([missing if size == -1 else size for size in new])
+
+
+def permute(x: Node, order: Sequence[int]) -> Node:
+    """Dimension `order[i]` of `x` becomes dimension i. ValueError if `order` is no permutation."""
+    rank = len(x.shape)
+    axes = tuple([normalize_axis(axis, rank) for axis in order])
+    if len(axes) != rank or len(set(axes)) != rank:
+        raise ValueError(f"permute: {tuple(order)} does not name each of {rank} dimensions once")
+    if x.op is ops.PERMUTE:
+        axes = tuple([x.arg[axis] for axis in axes])
+        x = x.src[0]
+    return x if axes == tuple(range(rank)) else Node(ops.PERMUTE, x.dtype, (x,), axes)
+
+
+def pad(x: Node, pairs: Sequence[tuple[Dim, Dim]], value: bool | int | float = 0) -> Node:
+    """`x` with `low` and `high` elements of `value` added before and after, a pair per dimension.
+    ValueError for negative amounts (`shrink` removes)."""
+    amounts = tuple([(shapes.as_dim(low), shapes.as_dim(high)) for low, high in pairs])
+    if len(amounts) != len(x.shape):
+        raise ValueError(f"pad: {len(amounts)} pairs for a tensor of shape {text(x.shape)}")
+    if all(low == 0 and high == 0 for low, high in amounts):
+        return x
+    for low, high in amounts:
+        if at_most(0, low) is not True or at_most(0, high) is not True:
+            raise ValueError(f"pad: the amounts {text((low, high))} must not be below 0")
+    filling = const(value, x.dtype)
+    if filling.arg != 0:
+        inside = pad(const(True, bool_, x.shape), amounts)
+        return where(inside, pad(x, amounts), filling)
+    if x.op is ops.PAD:
+        amounts = tuple(
+            [(shapes.add(a, c), shapes.add(b, d)) for (a, b), (c, d) in zip(x.arg, amounts)]
+        )
+        x = x.src[0]
+    return Node(ops.PAD, x.dtype, (x,), amounts)
+
+
+def shrink(x: Node, regions: Sequence[tuple[Dim, Dim]]) -> Node:
+    """The elements from `start` up to `stop`, a pair per dimension. ValueError unless
+    0 <= start <= stop <= size."""
+    bounds = tuple([(shapes.as_dim(start), shapes.as_dim(stop)) for start, stop in regions])
+    if len(bounds) != len(x.shape):
+        raise ValueError(f"shrink: {len(bounds)} pairs for a tensor of shape {text(x.shape)}")
+    changed = False
+    for (start, stop), size in zip(bounds, x.shape):
+        if start == 0 and (stop is size or stop == size):
+            continue
+        changed = True
+        ordered = at_most(0, start) and at_most(start, stop) and at_most(stop, size)
+        if ordered is not True:
+            raise ValueError(
+                f"shrink: {text((start, stop))} is not a part of a dimension of size "
+                f"{shapes.dim_text(size)}"
+            )
+    if not changed:
+        return x
+    if x.op is ops.SHRINK:
+        bounds = tuple(
+            [(shapes.add(a, c), shapes.add(a, d)) for (a, _), (c, d) in zip(x.arg, bounds)]
+        )
+        x = x.src[0]
+    known = constant_of(x)
+    if known is not None:
+        return expand(known, tuple([shapes.subtract(stop, start) for start, stop in bounds]))
+    return Node(ops.SHRINK, x.dtype, (x,), bounds)
+
+
+def flip(x: Node, axes: Any) -> Node:
+    """`x` in reverse order along some dimensions."""
+    found = set(normalize_axes(axes, len(x.shape)))
+    if x.op is ops.FLIP:
+        found ^= set(x.arg)
+        x = x.src[0]
+    turned = tuple(sorted([axis for axis in found if x.shape[axis] != 1]))
+    return Node(ops.FLIP, x.dtype, (x,), turned) if turned and constant_of(x) is None else x
+
+
+def window(x: Node, axis: int, size: int, stride: int = 1, dilation: int = 1) -> Node:
+    """All windows of `size` elements along an axis, `dilation` apart within a window, and `stride`
+    from window to window: the axis becomes the pair (window, element).
+
+    out[.., o, k, ..] = x[.., o*stride + k*dilation, ..]
+    ValueError if not even one window fits.
+    """
+    axis = normalize_axis(axis, len(x.shape))
+    length = x.shape[axis]
+    reach = dilation * (size - 1) + 1
+    if size < 1 or stride < 1 or dilation < 1 or at_most(reach, length) is not True:
+        raise ValueError(
+            f"window: size {size}, stride {stride}, dilation {dilation} does not fit a dimension "
+            f"of size {shapes.dim_text(length)}"
+        )
+    windows = shapes.add(shapes.divide(shapes.subtract(length, reach), stride), 1)
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    pair = reshape(x, (*before, length, 1, *after))
+    pair = expand(pair, (*before, length, size, *after))
+    return window_pair(pair, axis, windows, stride, dilation)
+
+
+def window_pair(x: Node, axis: int, windows: Dim, stride: int, dilation: int) -> Node:
+    """The op WINDOW as it is: out[o, k] = x[o*stride + k*dilation, k] on (axis, axis + 1), with
+    `windows` values of o. The adjoint of `unwindow`."""
+    return Node(ops.WINDOW, x.dtype, (x,), (axis, windows, stride, dilation))
+
+
+def unwindow(x: Node, axis: int, size: Dim, stride: int, dilation: int) -> Node:
+    """The op UNWINDOW as it is: out[i, k] = x[(i - k*dilation)/stride, k], or 0 where that is not
+    whole or not there, on (axis, axis + 1), with `size` values of i. The adjoint of `window_pair`;
+    summed over k it is the adjoint of `window`."""
+    return Node(ops.UNWINDOW, x.dtype, (x,), (axis, size, stride, dilation))
+
+
+# ---- reduce ------------------------------------------------------------------------------------------
+def reduce(monoid: str, x: Any, axes: Any = None, keepdim: bool = False) -> Any:
+    """`x` folded over axes (None: all) by a monoid of `ir/monoid.py`. For a monoid with several
+    components (argmax) `x` is a tuple of them and so is the result.
+
+    Sums and products of half and bfloat16 are carried in float32 and rounded at the end.
+    """
+    state = x if isinstance(x, tuple) else (x,)
+    first = state[0]
+    found = normalize_axes(axes, len(first.shape))
+    if not found:
+        return x
+    if isinstance(x, tuple):
+        result: Any = _reduce_pair(monoid, x, found)
+    else:
+        result = _reduce_one(monoid, first, found)
+    if not keepdim:
+        return result
+    kept = tuple([1 if axis in found else size for axis, size in enumerate(first.shape)])
+    return tuple([reshape(r, kept) for r in result]) if isinstance(x, tuple) else reshape(result, kept)
+
+
+def _reduce_one(monoid: str, x: Node, axes: tuple[int, ...]) -> Node:
+    wide = x.dtype.accumulator if monoid in ("add", "mul") else x.dtype
+    if wide is not x.dtype:
+        return cast(_reduce_one(monoid, cast(x, wide), axes), x.dtype)
+    left = tuple([size for axis, size in enumerate(x.shape) if axis not in axes])
+    identity = MONOIDS[monoid].identity(0, x.dtype)
+    if any(x.shape[axis] == 0 for axis in axes):
+        return const(identity, x.dtype, left)
+    longer = tuple([axis for axis in axes if x.shape[axis] != 1])
+    if not longer:
+        single = reshape(x, left)
+        # a float sum of one element is 0 + x, which makes -0.0 to 0.0; the other folds give x
+        return alu(ops.ADD, single, 0) if monoid == "add" else single
+    if len(longer) < len(axes):
+        merged = [size for axis, size in enumerate(x.shape) if axis not in axes or axis in longer]
+        shift = [axis for axis in axes if axis not in longer]
+        longer = tuple([axis - sum(gone < axis for gone in shift) for axis in longer])
+        x = reshape(x, tuple(merged))
+    return Node(ops.REDUCE, x.dtype, (x,), (monoid, longer))
+
+
+def _reduce_pair(monoid: str, state: tuple[Node, ...], axes: tuple[int, ...]) -> tuple[Node, ...]:
+    dtypes = tuple([s.dtype for s in state])
+    whole = Node(ops.REDUCE, dtypes, state, (monoid, axes))
+    return tuple([Node(ops.OUT, d, (whole,), number) for number, d in enumerate(dtypes)])
+
+
+# ---- memory ------------------------------------------------------------------------------------------
+def gather(x: Node, index: Node, axis: int) -> Node:
+    """out[.., i, ..] = x[.., index[.., i, ..], ..] along an axis: `index` has the shape of `x` in
+    every other. Indices count from 0; one that is out of range is an error when the program runs."""
+    axis = normalize_axis(axis, len(x.shape))
+    _check_index("gather", x, index, axis)
+    return Node(ops.GATHER, x.dtype, (x, index), axis)
+
+
+def scatter(base: Node, index: Node, value: Node, axis: int, monoid: str = "set") -> Node:
+    """`base` with `value` written ("set") or combined (add, mul, max, min) at `index` along an axis,
+    in order. `index` and `value` have one shape, that of `base` in every other axis.
+
+    Sums and products of half and bfloat16 are carried in float32 and rounded at the end.
+    """
+    axis = normalize_axis(axis, len(base.shape))
+    _check_index("scatter", base, index, axis)
+    if value.shape != index.shape:
+        raise ValueError(
+            f"scatter: the values of shape {text(value.shape)} do not match the indices of shape "
+            f"{text(index.shape)}"
+        )
+    if value.dtype is not base.dtype:
+        raise TypeError(f"scatter: cannot put {value.dtype} into {base.dtype}: cast it first")
+    if shapes.is_empty(index.shape):
+        return base
+    wide = base.dtype.accumulator if monoid in ("add", "mul") else base.dtype
+    if wide is not base.dtype:
+        return cast(scatter(cast(base, wide), index, cast(value, wide), axis, monoid), base.dtype)
+    return Node(ops.SCATTER, base.dtype, (base, index, value), (axis, monoid))
+
+
+def _check_index(name: str, x: Node, index: Node, axis: int) -> None:
+    if not index.dtype.is_int:
+        raise TypeError(f"{name}: the indices are {index.dtype}; they must be integers")
+    fits = len(index.shape) == len(x.shape) and len(x.shape) > 0
+    for number, (have, want) in enumerate(zip(index.shape, x.shape)):
+        fits = fits and (number == axis or shapes.same(have, want))
+    if not fits:
+        raise ValueError(
+            f"{name}: indices of shape {text(index.shape)} do not match a tensor of shape "
+            f"{text(x.shape)} in every dimension but {axis}"
+        )
+
+
+def update(x: Node, value: Node, region: Sequence[tuple[Dim, int]]) -> Node:
+    """`x` with `value` in the region that starts at `start` and goes on in steps of `step` >= 1, a
+    pair (start, step) per dimension. ValueError if the region does not lie within `x`."""
+    pairs = tuple([(shapes.as_dim(start), step) for start, step in region])
+    if value.dtype is not x.dtype:
+        raise TypeError(f"update: cannot put {value.dtype} into {x.dtype}: cast it first")
+    fits = len(pairs) == len(x.shape) == len(value.shape)
+    whole = fits
+    for (start, step), count, size in zip(pairs, value.shape, x.shape):
+        if start == 0 and step == 1 and (count is size or count == size):
+            continue
+        whole = False
+        reach = shapes.add(shapes.multiply(shapes.subtract(count, 1), step), shapes.add(start, 1))
+        inside = at_most(0, start) and at_most(reach, size)
+        fits = fits and step >= 1 and (count == 0 or inside is True)
+    if not fits:
+        raise ValueError(
+            f"update: values of shape {text(value.shape)} at {pairs} do not lie within a tensor of "
+            f"shape {text(x.shape)}"
+        )
+    if shapes.is_empty(value.shape):
+        return x
+    return value if whole else Node(ops.UPDATE, x.dtype, (x, value), pairs)
+
+
+def contiguous(x: Node) -> Node:
+    """`x`, stored in memory here: what follows reads it instead of computing it again."""
+    if x.op in (ops.CONTIGUOUS, ops.BUFFER, ops.COPY) or constant_of(x) is not None:
+        return x
+    return ops.CONTIGUOUS(x)
+
+
+def iota(count: Dim, dtype: DType) -> Node:
+    """0, 1 .. count-1 as integers of `dtype`."""
+    size = shapes.as_dim(count)
+    shapes.check_sizes((size,), "iota")
+    if not dtype.is_int:
+        return cast(iota(size, int64), dtype)
+    if shapes.bounds(size)[1] - 1 > dtype.max:
+        raise OverflowError(f"{shapes.dim_text(size)} numbers from 0 do not fit {dtype}")
+    return Node(ops.IOTA, dtype, (), size)

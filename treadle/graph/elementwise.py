@@ -1,0 +1,479 @@
+"""Elementwise functions: arithmetic, comparison, logic, bits, and choosing.
+
+All broadcast and promote; Python scalars are weak (`build.operands`). What is for floats turns
+integers and bools into float32. Functions of one real variable are in `functions.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from treadle.graph.build import (
+    Operand,
+    alu,
+    as_float,
+    cast,
+    const,
+    full_like,
+    node_of,
+    ones_like,
+    operands,
+    stop_gradient,
+    where,
+)
+from treadle.graph.public import public
+from treadle.ir import ops
+from treadle.ir.dtype import bool_, float64
+from treadle.ir.node import Node
+from treadle.ir.ops import Op
+
+F = TypeVar("F", bound=Callable[..., Node])
+
+
+def rounded_once(function: F) -> F:
+    """A function of a float tensor that takes any dtype: integers and bools become float32, and
+    half and bfloat16 are computed in float32 and rounded at the result."""
+
+    @wraps(function)
+    def run(x: Operand, *args: Any, **named: Any) -> Node:
+        x = as_float(x)
+        wide = x.dtype.accumulator
+        if wide is x.dtype:
+            return function(x, *args, **named)
+        return cast(function(cast(x, wide), *args, **named), x.dtype)
+
+    return run  # type: ignore[return-value]
+
+
+def floats(*xs: Operand) -> tuple[Node, ...]:
+    """Operands promoted to one floating type: float32 if all are integers."""
+    return tuple([as_float(x) for x in operands(*xs)])
+
+
+def _numbers(name: str, *xs: Operand) -> tuple[Node, ...]:
+    """Operands promoted to one type that is not bool. TypeError if all are bool."""
+    nodes = operands(*xs)
+    if nodes[0].dtype is bool_:
+        raise TypeError(f"{name} is for numbers, not for bool: cast one of the tensors first")
+    return nodes
+
+
+# ---- arithmetic --------------------------------------------------------------------------------------
+@public("add", source="PyTorch", namespace=True)
+def add(x: Operand, other: Operand, *, alpha: Operand = 1) -> Node:
+    """x + alpha * other. Of bools: or."""
+    return alu(ops.ADD, x, other if alpha == 1 else mul(other, alpha))
+
+
+@public("sub", source="PyTorch", namespace=True, aliases=("subtract",))
+def sub(x: Operand, other: Operand, *, alpha: Operand = 1) -> Node:
+    """x - alpha * other."""
+    a, b = _numbers("-", x, other)
+    return alu(ops.SUB, a, b if alpha == 1 else mul(b, alpha))
+
+
+@public("mul", source="PyTorch", namespace=True, aliases=("multiply",))
+def mul(x: Operand, other: Operand) -> Node:
+    """x * other. Of bools: and."""
+    return alu(ops.MUL, x, other)
+
+
+@public("div", source="PyTorch", namespace=True, aliases=("divide", "true_divide"))
+def div(x: Operand, other: Operand, *, rounding_mode: str | None = None) -> Node:
+    """x / other, in floating point (integers give float32). rounding_mode="floor" is `//` and
+    "trunc" rounds towards zero; both keep integers."""
+    if rounding_mode is None:
+        return alu(ops.DIV, *floats(x, other))
+    if rounding_mode == "floor":
+        return floor_divide(x, other)
+    if rounding_mode != "trunc":
+        raise ValueError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+    a, b = _numbers("div", x, other)
+    if a.dtype.is_float:
+        return alu(ops.TRUNC, div(a, b))
+    quotient = alu(ops.IDIV, a, b)
+    inexact = ne(mul(quotient, b), a)
+    return where(logical_and(lt(quotient, 0), inexact), add(quotient, 1), quotient)
+
+
+@public("floor_divide", source="PyTorch", namespace=True, gradient="no")
+def floor_divide(x: Operand, other: Operand) -> Node:
+    """The quotient rounded down, `//`. Of integers by zero it is 0; of floats x / 0."""
+    a, b = _numbers("//", x, other)
+    if not a.dtype.is_float:
+        return alu(ops.IDIV, a, b)
+    wide = a.dtype.accumulator
+    return cast(_floor_quotient(cast(a, wide), cast(b, wide)), a.dtype)
+
+
+def _floor_quotient(a: Node, b: Node) -> Node:
+    """floor(a / b) of the exact quotient, as Python has it: 1.0 // 0.1 is 9.
+
+    A quotient that needs all the digits of the type is whole already, so a / b is the answer.
+    """
+    quotient = div(a, b)
+    remainder = _truncated_remainder(a, b)
+    whole = alu(ops.RINT, div(sub(a, remainder), b))
+    below = logical_and(ne(remainder, 0), ne(lt(remainder, 0), lt(b, 0)))
+    exact = where(below, sub(whole, 1), whole)
+    digits = 2.0**53 if a.dtype is float64 else 2.0**24
+    infinite = logical_and(eq(abs_(a), math.inf), ne(b, 0))
+    return where(
+        lt(abs_(quotient), digits), exact, where(infinite, full_like(a, math.nan), quotient)
+    )
+
+
+@public("remainder", source="PyTorch", namespace=True, aliases=("mod",))
+def remainder(x: Operand, other: Operand) -> Node:
+    """What `//` leaves, with the sign of `other`: `%`. Of integers by zero it is 0, of floats NaN.
+
+    Exact while |x / other| < 2**48 (float64: 2**106), NaN beyond that.
+    """
+    a, b = _numbers("%", x, other)
+    if not a.dtype.is_float:
+        return alu(ops.MOD, a, b)
+    wide_a, wide_b = cast(a, a.dtype.accumulator), cast(b, a.dtype.accumulator)
+    rest = _truncated_remainder(wide_a, wide_b)
+    other_sign = logical_and(ne(rest, 0), ne(lt(rest, 0), lt(wide_b, 0)))
+    return cast(where(other_sign, add(rest, wide_b), rest), a.dtype)
+
+
+@public("fmod", source="PyTorch")
+def fmod(x: Operand, other: Operand) -> Node:
+    """What division rounded towards zero leaves, with the sign of x; else as `remainder`."""
+    a, b = _numbers("fmod", x, other)
+    if a.dtype.is_float:
+        wide = a.dtype.accumulator
+        return cast(_truncated_remainder(cast(a, wide), cast(b, wide)), a.dtype)
+    rest = alu(ops.MOD, a, b)
+    other_sign = logical_and(ne(rest, 0), ne(lt(rest, 0), lt(a, 0)))
+    return where(other_sign, sub(rest, b), rest)
+
+
+def _truncated_remainder(a: Node, b: Node) -> Node:
+    """a - trunc(a / b) * b, exactly.
+
+    With q the quotient rounded to p digits, a - q*b has at most p digits, so one fma gives it
+    exactly and makes it smaller by 2**p. Twice, and then |rest| < |b| but perhaps, since q was
+    rounded, on the wrong side of 0.
+    """
+    a, b = operands(a, b)
+    rest = a
+    for _ in range(2):
+        quotient = alu(ops.TRUNC, div(rest, b))
+        rest = where(eq(quotient, 0), rest, alu(ops.FMA, neg(quotient), b, rest))
+    wrong_side = logical_and(ne(rest, 0), ne(lt(rest, 0), lt(a, 0)))
+    magnitude = where(lt(a, 0), neg(abs_(b)), abs_(b))
+    rest = where(wrong_side, add(rest, magnitude), rest)
+    return where(lt(abs_(rest), abs_(b)), rest, full_like(rest, math.nan))
+
+
+@public("neg", source="PyTorch", namespace=True, aliases=("negative",))
+def neg(x: Operand) -> Node:
+    """-x. TypeError for bool (`~x` negates a condition)."""
+    return alu(ops.NEG, x)
+
+
+@public("abs", source="PyTorch", namespace=True, aliases=("absolute",))
+def abs_(x: Operand) -> Node:
+    """The magnitude of x; the least integer, which has none, stays as it is."""
+    node = node_of(x)
+    return node if node.dtype.kind in "bu" else alu(ops.ABS, node)
+
+
+@public("sign", source="Array API", namespace=True, gradient="no")
+def sign(x: Operand) -> Node:
+    """-1, 0 or 1 as x is below, at or above 0; NaN of NaN."""
+    node = node_of(x)
+    if node.dtype.kind in "bu":
+        return cast(ne(node, 0), node.dtype)
+    value = stop_gradient(node)
+    rest = where(eq(value, 0), const(0, value.dtype), value)
+    return where(lt(0, value), 1, where(lt(value, 0), -1, rest))
+
+
+# ---- powers ------------------------------------------------------------------------------------------
+@public("pow", source="PyTorch", namespace=True)
+def pow_(x: Operand, exponent: Operand) -> Node:
+    """x to a power, `**`. Integers to an integer power are exact and wrap at the width.
+
+    ValueError for integers to a negative Python int. Where such an exponent stands in a tensor the
+    result is 0, or 1 and -1 for the bases that have an integer inverse.
+    """
+    if isinstance(exponent, (int, float)) and isinstance(x, Node):
+        simple = _known_power(x, exponent)
+        if simple is not None:
+            return simple
+    base, power = _numbers("**", x, exponent)
+    if base.dtype.is_float:
+        return alu(ops.POW, base, power)
+    return _integer_power(base, power)
+
+
+def _known_power(x: Node, exponent: int | float) -> Node | None:
+    """The powers that are cheaper, and no less exact, by other operations."""
+    if x.dtype.is_int and isinstance(exponent, int) and not isinstance(exponent, bool):
+        if exponent < 0:
+            raise ValueError("** of integers to a negative power: cast the tensor to a float first")
+        return _by_squaring(x, exponent)
+    if x.dtype.is_float and exponent in _POWERS:
+        return _POWERS[exponent](x)
+    return None
+
+
+_POWERS: dict[float, Callable[[Node], Node]] = {
+    0: ones_like,
+    1: lambda x: x,
+    2: lambda x: square(x),
+    3: rounded_once(lambda x: mul(mul(x, x), x)),
+    0.5: lambda x: alu(ops.SQRT, x),
+    -0.5: lambda x: rsqrt(x),
+    -1: lambda x: reciprocal(x),
+    -2: rounded_once(lambda x: reciprocal(mul(x, x))),
+}
+
+
+def _by_squaring(x: Node, exponent: int) -> Node:
+    """x**exponent of integers by one multiplication or two per binary digit."""
+    result = ones_like(x)
+    while exponent:
+        if exponent & 1:
+            result = mul(result, x)
+        exponent >>= 1
+        if exponent:
+            x = mul(x, x)
+    return result
+
+
+def _integer_power(x: Node, power: Node) -> Node:
+    """x**power of integer tensors, by squaring over every digit that the type has."""
+    result, factor, left = ones_like(x), x, power
+    for digit in range(x.dtype.bits):
+        odd = ne(alu(ops.AND, left, 1), 0)
+        result = where(odd, mul(result, factor), result)
+        if digit + 1 < x.dtype.bits:
+            factor = mul(factor, factor)
+            left = alu(ops.RSHIFT, left, 1)
+    if x.dtype.kind == "u":
+        return result
+    minus = where(eq(alu(ops.AND, power, 1), 0), const(1, x.dtype), const(-1, x.dtype))
+    inverse = where(eq(x, 1), 1, where(eq(x, -1), minus, const(0, x.dtype)))
+    return where(lt(power, 0), inverse, result)
+
+
+@public("square", source="PyTorch", namespace=True)
+def square(x: Operand) -> Node:
+    """x * x."""
+    node = node_of(x)
+    return mul(node, node)
+
+
+@public("reciprocal", source="PyTorch", namespace=True)
+def reciprocal(x: Operand) -> Node:
+    """1 / x, in floating point."""
+    return div(1, x if isinstance(x, Node) else node_of(x))
+
+
+@public("rsqrt", source="PyTorch")
+@rounded_once
+def rsqrt(x: Node) -> Node:
+    """1 / sqrt(x), in floating point."""
+    return div(1, alu(ops.SQRT, x))
+
+
+# ---- rounding ----------------------------------------------------------------------------------------
+def _rounding(name: str, op: Op, text: str) -> Callable[[Operand], Node]:
+    def function(x: Operand) -> Node:
+        node = node_of(x)
+        return alu(op, node) if node.dtype.is_float else node
+
+    function.__doc__ = f"{text}; integers stay as they are."
+    return public(name, source="PyTorch", namespace=True, gradient="no")(function)
+
+
+floor = _rounding("floor", ops.FLOOR, "x rounded down to a whole number")
+ceil = _rounding("ceil", ops.CEIL, "x rounded up to a whole number")
+trunc = _rounding("trunc", ops.TRUNC, "x rounded towards zero to a whole number")
+
+
+@public("round", source="PyTorch", namespace=True, gradient="no")
+def round_(x: Operand, decimals: int = 0) -> Node:
+    """x rounded to the nearest whole number, halves to the even one; with `decimals`, to so many
+    digits behind the point (or, below 0, before it). Integers stay as they are."""
+    node = node_of(x)
+    if not node.dtype.is_float:
+        if decimals < 0:
+            raise ValueError("round: decimals below 0 are for floats: cast the tensor first")
+        return node
+    if decimals == 0:
+        return alu(ops.RINT, node)
+    wide = cast(node, node.dtype.accumulator)
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return cast(div(alu(ops.RINT, mul(wide, scale)), scale), node.dtype)
+    return cast(mul(alu(ops.RINT, div(wide, scale)), scale), node.dtype)
+
+
+# ---- comparison --------------------------------------------------------------------------------------
+def _comparison(name: str, alias: str, op: Op, swapped: bool, text: str) -> Callable[..., Node]:
+    def function(x: Operand, other: Operand) -> Node:
+        return alu(op, other, x) if swapped else alu(op, x, other)
+
+    function.__doc__ = f"Whether {text}, as bool. False where either is NaN (`!=`: True)."
+    register = public(name, source="PyTorch", namespace=True, aliases=(alias,), gradient="int")
+    return register(function)
+
+
+lt = _comparison("lt", "less", ops.LT, False, "x < other")
+le = _comparison("le", "less_equal", ops.LE, False, "x <= other")
+gt = _comparison("gt", "greater", ops.LT, True, "x > other")
+ge = _comparison("ge", "greater_equal", ops.LE, True, "x >= other")
+eq = _comparison("eq", "equal", ops.EQ, False, "x == other")
+ne = _comparison("ne", "not_equal", ops.NE, False, "x != other")
+
+
+@public("isnan", source="PyTorch", namespace=True, gradient="int")
+def isnan(x: Operand) -> Node:
+    """Whether an element is NaN."""
+    node = node_of(x)
+    return ne(node, node) if node.dtype.is_float else const(False, bool_, node.shape)
+
+
+@public("isinf", source="PyTorch", namespace=True, gradient="int")
+def isinf(x: Operand) -> Node:
+    """Whether an element is inf or -inf."""
+    node = node_of(x)
+    return eq(abs_(node), math.inf) if node.dtype.is_float else const(False, bool_, node.shape)
+
+
+@public("isfinite", source="PyTorch", namespace=True, gradient="int")
+def isfinite(x: Operand) -> Node:
+    """Whether an element is neither infinite nor NaN."""
+    node = node_of(x)
+    return lt(abs_(node), math.inf) if node.dtype.is_float else const(True, bool_, node.shape)
+
+
+# ---- logic and bits ----------------------------------------------------------------------------------
+def _truth(x: Operand) -> Node:
+    return cast(node_of(x), bool_)
+
+
+@public("logical_not", source="PyTorch", namespace=True, gradient="int")
+def logical_not(x: Operand) -> Node:
+    """Whether x is 0 (False)."""
+    return alu(ops.NOT, _truth(x))
+
+
+def _logical(name: str, op: Op, text: str) -> Callable[..., Node]:
+    def function(x: Operand, other: Operand) -> Node:
+        return alu(op, _truth(x), _truth(other))
+
+    function.__doc__ = f"Whether {text} true (not 0), as bool."
+    return public(name, source="PyTorch", namespace=True, gradient="int")(function)
+
+
+logical_and = _logical("logical_and", ops.AND, "both are")
+logical_or = _logical("logical_or", ops.OR, "one or both are")
+logical_xor = _logical("logical_xor", ops.XOR, "exactly one is")
+
+
+def _bitwise(name: str, op: Op, text: str, aliases: tuple[str, ...] = ()) -> Callable[..., Node]:
+    def function(x: Operand, other: Operand) -> Node:
+        return alu(op, x, other)
+
+    function.__doc__ = f"{text}. TypeError for floats."
+    register = public(name, source="PyTorch", namespace=True, aliases=aliases, gradient="int")
+    return register(function)
+
+
+bitwise_and = _bitwise("bitwise_and", ops.AND, "The bits that both have, `&`")
+bitwise_or = _bitwise("bitwise_or", ops.OR, "The bits that one or both have, `|`")
+bitwise_xor = _bitwise("bitwise_xor", ops.XOR, "The bits that exactly one has, `^`")
+bitwise_left_shift = _bitwise(
+    "bitwise_left_shift",
+    ops.LSHIFT,
+    "x with its bits moved up by `other` places, `<<`; a shift by the width or more, or by less "
+    "than 0, gives 0",
+)
+bitwise_right_shift = _bitwise(
+    "bitwise_right_shift",
+    ops.RSHIFT,
+    "x with its bits moved down by `other` places, `>>`, keeping the sign; a shift by the width or "
+    "more, or by less than 0, gives 0, or -1 of a negative number",
+)
+
+
+@public("bitwise_not", source="PyTorch", namespace=True, aliases=("bitwise_invert",), gradient="int")
+def bitwise_not(x: Operand) -> Node:
+    """x with every bit turned over, `~`; of bools: not. TypeError for floats."""
+    return alu(ops.NOT, x)
+
+
+# ---- choosing ----------------------------------------------------------------------------------------
+@public("maximum", source="PyTorch", namespace=True)
+def maximum(x: Operand, other: Operand) -> Node:
+    """The greater of two; NaN if either is NaN."""
+    return alu(ops.MAX, x, other)
+
+
+@public("minimum", source="PyTorch", namespace=True)
+def minimum(x: Operand, other: Operand) -> Node:
+    """The lesser of two; NaN if either is NaN."""
+    return alu(ops.MIN, x, other)
+
+
+@public("clamp", source="PyTorch", namespace=True, aliases=("clip",))
+def clamp(x: Operand, min: Operand = None, max: Operand = None) -> Node:
+    """x brought into [min, max]; a limit may be a number, a tensor, or None (no limit); `max` wins
+    where min > max. NaN stays NaN. The derivative is 1 at a limit."""
+    if min is None and max is None:
+        raise ValueError("clamp: give min, max, or both")
+    result = node_of(x)
+    if min is not None:
+        value, low = operands(result, min)
+        result = where(le(low, value), value, maximum(value, low))
+    if max is not None:
+        value, high = operands(result, max)
+        result = where(le(value, high), value, minimum(value, high))
+    return result
+
+
+@public("where", source="Array API", method=False, namespace=True)
+def choose(condition: Operand, x: Operand, y: Operand) -> Node:
+    """x where the condition (bool) holds, else y."""
+    return where(condition, x, y)
+
+
+@public("where", source="PyTorch")
+def where_method(x: Operand, first: Operand, second: Operand) -> Node:
+    """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: the elements of
+    x where the condition holds, else of y. TypeError if both could be the condition."""
+    itself = node_of(x).dtype is bool_
+    given = isinstance(first, Node) and first.dtype is bool_
+    if itself and given:
+        raise TypeError("where: two bool tensors: write treadle.where(condition, x, y)")
+    return where(first, x, second) if given else where(x, first, second)
+
+
+@public("masked_fill", source="PyTorch")
+def masked_fill(x: Operand, mask: Operand, value: Operand) -> Node:
+    """x with `value` (a number, or a 0-d tensor) where the bool tensor `mask` holds; keeps the dtype
+    of x."""
+    node = node_of(x)
+    filling = value if isinstance(value, Node) else const(value, node.dtype)
+    return where(mask, cast(filling, node.dtype), node)
+
+
+@public("lerp", source="PyTorch")
+def lerp(x: Operand, end: Operand, weight: Operand) -> Node:
+    """From x to `end` by the part `weight`: x at 0, exactly `end` at 1."""
+    start, stop, part = floats(x, end, weight)
+    wide = start.dtype.accumulator
+    a, b, w = cast(start, wide), cast(stop, wide), cast(part, wide)
+    way = sub(b, a)
+    near_start = add(a, mul(w, way))
+    near_end = sub(b, mul(way, sub(1, w)))
+    return cast(where(lt(abs_(w), 0.5), near_start, near_end), start.dtype)

@@ -1,0 +1,506 @@
+"""Functions that move elements: reshape and its kin, joining and splitting, padding, triangles.
+
+None of them copies by itself: a movement is folded into the reads of whatever follows.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from treadle.graph import shapes
+from treadle.graph.build import (
+    alu,
+    cast,
+    const,
+    expand,
+    flip,
+    iota,
+    normalize_axes,
+    normalize_axis,
+    pad,
+    permute,
+    reshape,
+    shrink,
+    update,
+    where,
+    window_pair,
+)
+from treadle.graph.public import public
+from treadle.graph.shapes import Dim, as_shape, text
+from treadle.ir import ops
+from treadle.ir.dtype import DType, int32, int64, promote
+from treadle.ir.node import Node, Shape
+
+_MANY = 8  # from so many parts on, `cat` stores each part into the result instead of choosing
+
+
+# ---- shape -------------------------------------------------------------------------------------------
+@public("reshape", source="PyTorch", namespace=True, aliases=("view",))
+def reshape_method(x: Node, *shape: Any) -> Node:
+    """The elements in row-major order in another shape, given as sizes or as one tuple; one size
+    may be -1. Never shares memory in a way that a write could show."""
+    return reshape(x, as_shape(*shape))
+
+
+@public("flatten", source="PyTorch")
+def flatten(x: Node, start_dim: int = 0, end_dim: int = -1) -> Node:
+    """The dimensions from `start_dim` to `end_dim` merged into one; a 0-d tensor becomes 1-d."""
+    rank = len(x.shape)
+    first = normalize_axis(start_dim, rank, "start_dim")
+    last = normalize_axis(end_dim, rank, "end_dim")
+    if first > last:
+        raise ValueError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+    merged = shapes.total(x.shape[first : last + 1])
+    return reshape(x, (*x.shape[:first], merged, *x.shape[last + 1 :]))
+
+
+@public("unflatten", source="PyTorch")
+def unflatten(x: Node, dim: int, sizes: Sequence[Dim]) -> Node:
+    """One dimension split into several of the given sizes, of which one may be -1."""
+    axis = normalize_axis(dim, len(x.shape))
+    parts = as_shape(*sizes)
+    if -1 in parts:
+        known = shapes.total([size for size in parts if size != -1])
+        if parts.count(-1) > 1 or known == 0:
+            raise ValueError(f"unflatten: the sizes {text(parts)} leave more than one unknown")
+        rest = shapes.divide(x.shape[axis], known)
+        parts = tuple([rest if size == -1 else size for size in parts])
+    if not shapes.same(shapes.total(parts), x.shape[axis]):
+        raise ValueError(
+            f"unflatten: a dimension of size {shapes.dim_text(x.shape[axis])} does not split into "
+            f"{text(sizes)}"
+        )
+    return reshape(x, (*x.shape[:axis], *parts, *x.shape[axis + 1 :]))
+
+
+@public("permute", source="PyTorch", aliases=("permute_dims",), namespace=True)
+def permute_method(x: Node, *dims: Any) -> Node:
+    """The dimensions in another order: dimension `dims[i]` becomes dimension i."""
+    return permute(x, as_shape(*dims))
+
+
+@public("transpose", source="PyTorch", aliases=("swapaxes",))
+def transpose(x: Node, dim0: int, dim1: int) -> Node:
+    """Two dimensions exchanged."""
+    rank = len(x.shape)
+    a, b = normalize_axis(dim0, rank, "dim0"), normalize_axis(dim1, rank, "dim1")
+    order = list(range(rank))
+    if rank:
+        order[a], order[b] = order[b], order[a]
+    return permute(x, order)
+
+
+@public("movedim", source="PyTorch", aliases=("moveaxis",), namespace=True)
+def movedim(x: Node, source: Any, destination: Any) -> Node:
+    """Dimensions moved to other places; the others keep their order."""
+    rank = len(x.shape)
+    froms, tos = (axes if isinstance(axes, (tuple, list)) else (axes,) for axes in (source, destination))
+    moved = [normalize_axis(axis, rank, "source") for axis in froms]
+    places = [normalize_axis(axis, rank, "destination") for axis in tos]
+    if len(moved) != len(places) or len(set(moved)) < len(moved) or len(set(places)) < len(places):
+        raise ValueError(f"movedim: {source} and {destination} are not as many different dimensions")
+    order = [axis for axis in range(rank) if axis not in moved]
+    for place, axis in sorted(zip(places, moved)):
+        order.insert(place, axis)
+    return permute(x, order)
+
+
+@public("T", source="PyTorch", kind="property")
+def reversed_dims(x: Node) -> Node:
+    """The dimensions in reverse order: of a matrix, its transpose."""
+    return permute(x, tuple(range(len(x.shape)))[::-1])
+
+
+@public("mT", source="PyTorch", kind="property")
+def matrix_transpose(x: Node) -> Node:
+    """The last two dimensions exchanged. ValueError below two dimensions."""
+    if len(x.shape) < 2:
+        raise ValueError(f"mT needs two dimensions or more, not the shape {text(x.shape)}")
+    return transpose(x, -2, -1)
+
+
+@public("squeeze", source="PyTorch")
+def squeeze(x: Node, dim: Any = None) -> Node:
+    """Without the dimensions of size 1: all of them, or those of `dim` (an int or several) that have
+    size 1."""
+    axes = normalize_axes(dim, len(x.shape))
+    left = [size for axis, size in enumerate(x.shape) if axis not in axes or size != 1]
+    return reshape(x, tuple(left))
+
+
+@public("unsqueeze", source="PyTorch")
+def unsqueeze(x: Node, dim: int) -> Node:
+    """With a dimension of size 1 more, at `dim` of the result."""
+    axis = normalize_axis(dim, len(x.shape) + 1)
+    return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+@public("expand", source="PyTorch", aliases=("broadcast_to",), namespace=True)
+def expand_method(x: Node, *shape: Any) -> Node:
+    """Stretched to a shape: sizes of 1 become any size, -1 keeps a size, new ones stand in front."""
+    return expand(x, as_shape(*shape))
+
+
+@public("expand_as", source="PyTorch")
+def expand_as(x: Node, other: Node) -> Node:
+    """Stretched to the shape of `other`."""
+    return expand(x, other.shape)
+
+
+# ---- order -------------------------------------------------------------------------------------------
+@public("flip", source="PyTorch", namespace=True)
+def flip_method(x: Node, *dims: Any) -> Node:
+    """In reverse order along the given dimensions (none given: all)."""
+    return flip(x, as_shape(*dims) if dims and dims != (None,) else None)
+
+
+@public("roll", source="PyTorch", namespace=True)
+def roll(x: Node, shifts: Any, dims: Any = None) -> Node:
+    """Moved by `shifts` places along `dims`, what leaves at the end entering at the start. Without
+    `dims` the tensor is rolled as if it were flat."""
+    if dims is None:
+        flat = reshape(x, (shapes.total(x.shape),))
+        return reshape(roll(flat, shifts, 0), x.shape)
+    amounts = shifts if isinstance(shifts, (tuple, list)) else (shifts,)
+    axes = dims if isinstance(dims, (tuple, list)) else (dims,)
+    if len(amounts) != len(axes):
+        raise ValueError(f"roll: {len(amounts)} shifts for {len(axes)} dims")
+    for amount, dim in zip(amounts, axes):
+        axis = normalize_axis(dim, len(x.shape))
+        size = x.shape[axis]
+        if not isinstance(size, int):
+            raise ValueError("roll: the dimension's size is not known; use slices and cat")
+        shift = operator.index(amount) % size if size else 0
+        if shift:
+            x = cat([narrow(x, axis, size - shift, size), narrow(x, axis, 0, size - shift)], axis)
+    return x
+
+
+def narrow(x: Node, axis: int, start: Dim, stop: Dim) -> Node:
+    """The elements from `start` up to `stop` along one axis."""
+    regions: list[tuple[Dim, Dim]] = [(0, size) for size in x.shape]
+    regions[axis] = (start, stop)
+    return shrink(x, regions)
+
+
+@public("repeat", source="PyTorch")
+def repeat(x: Node, *repeats: Any) -> Node:
+    """The whole tensor repeated, `repeats[i]` times along dimension i; more numbers than dimensions
+    add dimensions in front."""
+    counts = as_shape(*repeats)
+    missing = len(counts) - len(x.shape)
+    if missing < 0:
+        raise ValueError(
+            f"repeat: {len(counts)} numbers for a tensor of {len(x.shape)} dimensions; give one each"
+        )
+    shapes.check_sizes(counts, "repeat")
+    sizes = (1,) * missing + x.shape
+    once = tuple([s for size in sizes for s in (1, size)])
+    stretched = tuple([s for count, size in zip(counts, sizes) for s in (count, size)])
+    result = tuple([shapes.multiply(count, size) for count, size in zip(counts, sizes)])
+    return reshape(expand(reshape(x, once), stretched), result)
+
+
+@public("tile", source="PyTorch", namespace=True)
+def tile(x: Node, *repeats: Any) -> Node:
+    """As `repeat`, but fewer numbers than dimensions are for the last dimensions."""
+    counts = as_shape(*repeats)
+    return repeat(x, (1,) * (len(x.shape) - len(counts)) + counts)
+
+
+# ---- join and split ----------------------------------------------------------------------------------
+def _listed(tensors: tuple[Any, ...], dim: Any, name: str) -> tuple[list[Node], Any]:
+    """The tensors of a call like `cat([a, b], 1)`, `cat(a, b, dim=1)` or `a.cat(b, dim=1)`, and dim."""
+    found: list[Node] = []
+    rest = list(tensors)
+    while rest and isinstance(rest[0], (Node, tuple, list)):
+        part = rest.pop(0)
+        found.extend([part] if isinstance(part, Node) else part)
+    if len(rest) > 1 or (rest and dim is not None):
+        raise TypeError(f"{name} takes tensors and one dim, not {rest!r} as well")
+    if not found:
+        raise ValueError(f"{name} needs at least one tensor")
+    for part in found:
+        if not isinstance(part, Node):
+            raise TypeError(f"{name} takes tensors, not {part!r}")
+    return found, (rest[0] if rest else 0 if dim is None else dim)
+
+
+@public("cat", source="PyTorch", aliases=("concat", "concatenate"), namespace=True)
+def cat(*tensors: Any, dim: int | None = None) -> Node:
+    """Tensors joined along a dimension (0 unless given); their other sizes are equal. Takes a list
+    or several tensors; dtypes are promoted."""
+    parts, at = _listed(tensors, dim, "cat")
+    first = parts[0]
+    if not first.shape:
+        raise ValueError("cat: 0-d tensors cannot be joined; use stack")
+    axis = normalize_axis(at, len(first.shape))
+    dtype = first.dtype
+    for part in parts[1:]:
+        dtype = promote(dtype, part.dtype)
+        agree = len(part.shape) == len(first.shape)
+        for number, (a, b) in enumerate(zip(part.shape, first.shape)):
+            agree = agree and (number == axis or shapes.same(a, b))
+        if not agree:
+            raise ValueError(
+                f"cat: the shapes {text(first.shape)} and {text(part.shape)} differ in more than "
+                f"dimension {axis}"
+            )
+    solid = [cast(part, dtype) for part in parts if part.shape[axis] != 0]
+    if len(solid) < 2:
+        return solid[0] if solid else cast(first, dtype)
+    return _store_parts(solid, axis) if len(solid) > _MANY else _choose_part(solid, axis)
+
+
+def _offsets(parts: list[Node], axis: int) -> list[Dim]:
+    """Where each part begins, and the size of all."""
+    offsets: list[Dim] = [0]
+    for part in parts:
+        offsets.append(shapes.add(offsets[-1], part.shape[axis]))
+    return offsets
+
+
+def _choose_part(parts: list[Node], axis: int) -> Node:
+    """Few parts: each element chooses the part that it is in, and the choice fuses with what
+    follows. (A sum of padded parts would be shorter, but makes -0.0 to 0.0.)"""
+    offsets = _offsets(parts, axis)
+    size = offsets[-1]
+    result: Node | None = None
+    shape = _with_size(parts[0].shape, axis, size)
+    for part, start in zip(parts, offsets):
+        amounts: list[tuple[Dim, Dim]] = [(0, 0)] * len(shape)
+        end = shapes.add(start, part.shape[axis])
+        amounts[axis] = (start, shapes.subtract(size, end))
+        placed = pad(part, amounts)
+        if result is None:
+            result = placed
+        else:
+            before = pad(const(True, ops.BOOL, (start,)), ((0, shapes.subtract(size, start)),))
+            column = (size,) + (1,) * (len(shape) - axis - 1)
+            result = where(reshape(before, column), result, placed)
+    assert result is not None
+    return result
+
+
+def _store_parts(parts: list[Node], axis: int) -> Node:
+    """Many parts: each is stored into its region of the result, so that the work for an element
+    does not grow with their number."""
+    offsets = _offsets(parts, axis)
+    result = const(0, parts[0].dtype, _with_size(parts[0].shape, axis, offsets[-1]))
+    for part, start in zip(parts, offsets):
+        region: list[tuple[Dim, int]] = [(0, 1)] * len(part.shape)
+        region[axis] = (start, 1)
+        result = update(result, part, region)
+    return result
+
+
+def _with_size(shape: Shape, axis: int, size: Dim) -> Shape:
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+@public("stack", source="PyTorch", namespace=True)
+def stack(*tensors: Any, dim: int | None = None) -> Node:
+    """Tensors of one shape joined along a new dimension (the first unless given)."""
+    parts, at = _listed(tensors, dim, "stack")
+    for part in parts[1:]:
+        if part.shape != parts[0].shape:
+            raise ValueError(
+                f"stack: the shapes {text(parts[0].shape)} and {text(part.shape)} differ"
+            )
+    axis = normalize_axis(at, len(parts[0].shape) + 1)
+    return cat([unsqueeze(part, axis) for part in parts], dim=axis)
+
+
+@public("split", source="PyTorch", namespace=True)
+def split(x: Node, split_size: Any, dim: int = 0) -> tuple[Node, ...]:
+    """The tensor in parts along a dimension: of `split_size` each (the last may be smaller), or of
+    the sizes in a list, which add up to the dimension's."""
+    axis, size = _known_size(x, dim, "split")
+    if isinstance(split_size, (tuple, list)):
+        sizes = [operator.index(part) for part in split_size]
+        if sum(sizes) != size or min(sizes, default=0) < 0:
+            raise ValueError(f"split: the sizes {sizes} do not add up to {size}")
+    else:
+        step = operator.index(split_size)
+        if step < 1 and (size or step < 0):
+            raise ValueError(f"split: split_size must be 1 or more, not {step}")
+        sizes = [min(step, size - start) for start in range(0, size, step or 1)] or [0]
+    ends = [sum(sizes[: n + 1]) for n in range(len(sizes))]
+    return tuple([narrow(x, axis, end - part, end) for part, end in zip(sizes, ends)])
+
+
+@public("chunk", source="PyTorch", namespace=True)
+def chunk(x: Node, chunks: int, dim: int = 0) -> tuple[Node, ...]:
+    """The tensor in (at most) `chunks` parts of equal size along a dimension, the last perhaps
+    smaller."""
+    if operator.index(chunks) < 1:
+        raise ValueError(f"chunk: chunks must be 1 or more, not {chunks}")
+    _, size = _known_size(x, dim, "chunk")
+    return split(x, -(-size // chunks) if size else [0] * chunks, dim)
+
+
+@public("unbind", source="PyTorch", aliases=("unstack",), namespace=True)
+def unbind(x: Node, dim: int = 0) -> tuple[Node, ...]:
+    """The slices along a dimension, without it."""
+    axis, size = _known_size(x, dim, "unbind")
+    left = (*x.shape[:axis], *x.shape[axis + 1 :])
+    return tuple([reshape(narrow(x, axis, n, n + 1), left) for n in range(size)])
+
+
+def _known_size(x: Node, dim: int, name: str) -> tuple[int, int]:
+    """The axis and its size. ValueError for a 0-d tensor and for a symbolic size."""
+    if not x.shape:
+        raise ValueError(f"{name}: a 0-d tensor has no dimension to divide")
+    axis = normalize_axis(dim, len(x.shape))
+    size = x.shape[axis]
+    if not isinstance(size, int):
+        raise ValueError(
+            f"{name}: dimension {axis} has the size {shapes.dim_text(size)}, which differs from call "
+            "to call, so the number of parts is not known: take parts with slices"
+        )
+    return axis, size
+
+
+# ---- padding -----------------------------------------------------------------------------------------
+@public("pad", source="PyTorch")
+def pad_method(x: Node, pad: Any, mode: str = "constant", value: bool | int | float = 0) -> Node:
+    """With elements added at the ends of dimensions. `pad` is PyTorch's flat list, (low, high) of
+    the last dimension first; or a tuple of pairs, one per dimension, the first dimension first.
+    Negative amounts remove elements.
+
+    mode: "constant" (filled with `value`), "reflect" (mirrored at the border element), "replicate"
+    (the border element) or "circular" (from the other end).
+    """
+    pairs = _pairs(pad, len(x.shape))
+    kept = [
+        (shapes.greatest(0, shapes.subtract(0, low)), shapes.add(size, shapes.least(0, high)))
+        for (low, high), size in zip(pairs, x.shape)
+    ]
+    x = shrink(x, kept)
+    added = [(shapes.greatest(0, low), shapes.greatest(0, high)) for low, high in pairs]
+    if mode == "constant":
+        return pad_with(x, added, value)
+    if mode not in _BORDERS:
+        raise ValueError(f"pad: mode is 'constant', {', '.join(map(repr, _BORDERS))}, not {mode!r}")
+    for axis, (low, high) in enumerate(added):
+        if low == 0 and high == 0:
+            continue
+        size = x.shape[axis]
+        if not all(isinstance(n, int) for n in (low, high, size)):
+            raise ValueError(f"pad: mode={mode!r} needs sizes that are known; use mode='constant'")
+        x = cat(_BORDERS[mode](x, axis, low, high), dim=axis)
+    return x
+
+
+pad_with = pad
+
+
+def _pairs(amounts: Any, rank: int) -> list[tuple[Dim, Dim]]:
+    """What the user gave as `pad`, as one (low, high) per dimension, the first dimension first."""
+    if not isinstance(amounts, (tuple, list)):
+        raise TypeError(f"pad: give a list of amounts or pairs, not {amounts!r}")
+    if amounts and isinstance(amounts[0], (tuple, list)):
+        if len(amounts) != rank or any(len(pair) != 2 for pair in amounts):
+            raise ValueError(f"pad: {len(amounts)} pairs for a tensor of {rank} dimensions")
+        return [(shapes.as_dim(low), shapes.as_dim(high)) for low, high in amounts]
+    flat = [shapes.as_dim(amount) for amount in amounts]
+    if len(flat) % 2 or len(flat) > 2 * rank:
+        raise ValueError(
+            f"pad: {len(flat)} amounts for a tensor of {rank} dimensions; give (low, high) of the "
+            "last dimension, then of the one before, and so on"
+        )
+    last_first = list(zip(flat[0::2], flat[1::2]))
+    return [(0, 0)] * (rank - len(last_first)) + last_first[::-1]
+
+
+def _reflected(x: Node, axis: int, low: int, high: int) -> list[Node]:
+    size = x.shape[axis]
+    if low >= size or high >= size:
+        raise ValueError(f"pad: 'reflect' adds less than the size {size}, not {(low, high)}")
+    before, after = narrow(x, axis, 1, low + 1), narrow(x, axis, size - 1 - high, size - 1)
+    return [flip(before, axis), x, flip(after, axis)]
+
+
+def _replicated(x: Node, axis: int, low: int, high: int) -> list[Node]:
+    size = x.shape[axis]
+    if size == 0:
+        raise ValueError("pad: 'replicate' needs an element at the border, and there is none")
+    first, last = narrow(x, axis, 0, 1), narrow(x, axis, size - 1, size)
+    before = expand(first, _with_size(x.shape, axis, low))
+    return [before, x, expand(last, _with_size(x.shape, axis, high))]
+
+
+def _wrapped(x: Node, axis: int, low: int, high: int) -> list[Node]:
+    size = x.shape[axis]
+    if low > size or high > size:
+        raise ValueError(f"pad: 'circular' adds at most the size {size}, not {(low, high)}")
+    return [narrow(x, axis, size - low, size), x, narrow(x, axis, 0, high)]
+
+
+_BORDERS: dict[str, Callable[[Node, int, int, int], list[Node]]] = {
+    "reflect": _reflected,
+    "replicate": _replicated,
+    "circular": _wrapped,
+}
+
+
+@public("shrink", source="tinygrad")
+def shrink_method(x: Node, regions: Sequence[tuple[Dim, Dim] | None]) -> Node:
+    """The elements from `start` up to `stop`, a pair per dimension; None keeps a dimension."""
+    return shrink(x, [(0, size) if r is None else r for r, size in zip(regions, x.shape)])
+
+
+# ---- diagonals and triangles -------------------------------------------------------------------------
+@public("diagonal", source="PyTorch")
+def diagonal(x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Node:
+    """The diagonal of two dimensions as a new last dimension; offset > 0 above, < 0 below it."""
+    rank = len(x.shape)
+    if rank < 2:
+        raise ValueError(f"diagonal needs two dimensions or more, not the shape {text(x.shape)}")
+    rows, columns = normalize_axis(dim1, rank, "dim1"), normalize_axis(dim2, rank, "dim2")
+    if rows == columns:
+        raise ValueError(f"diagonal: dim1 and dim2 are both dimension {rows}")
+    x = movedim(x, (rows, columns), (rank - 2, rank - 1))
+    height, width = x.shape[-2:]
+    down, right = max(0, -offset), max(0, offset)
+    length = shapes.least(shapes.subtract(height, down), shapes.subtract(width, right))
+    length = shapes.greatest(0, length)
+    before = x.shape[:-2]
+    if length == 0:
+        return reshape(shrink(x, [*((0, size) for size in before), (0, 0), (0, 0)]), (*before, 0))
+    region = [(down, shapes.add(down, length)), (right, shapes.add(right, length))]
+    square = shrink(x, [*((0, size) for size in before), *region])
+    # the one window of the square whose element k is [k, k]
+    return reshape(window_pair(square, rank - 2, 1, 1, 1), (*before, length))
+
+
+def _index_type(*sizes: Dim) -> DType:
+    """The integer type in which positions are compared: 32 bits (more lanes) if they fit."""
+    return int32 if all(shapes.bounds(size)[1] < 2**31 for size in sizes) else int64
+
+
+def on_or_below(height: Dim, width: Dim, diagonal: int) -> Node:
+    """A bool matrix: whether column <= row + diagonal."""
+    dtype = _index_type(height, width, shapes.add(height, abs(diagonal)))
+    row = reshape(iota(height, dtype), (height, 1))
+    return alu(ops.LE, reshape(iota(width, dtype), (1, width)), alu(ops.ADD, row, diagonal))
+
+
+def _matrix(x: Node, name: str) -> tuple[Dim, Dim]:
+    if len(x.shape) < 2:
+        raise ValueError(f"{name} needs two dimensions or more, not the shape {text(x.shape)}")
+    return x.shape[-2], x.shape[-1]
+
+
+@public("tril", source="PyTorch", namespace=True)
+def tril(x: Node, diagonal: int = 0) -> Node:
+    """The last two dimensions with 0 above the given diagonal."""
+    return where(on_or_below(*_matrix(x, "tril"), diagonal), x, const(0, x.dtype))
+
+
+@public("triu", source="PyTorch", namespace=True)
+def triu(x: Node, diagonal: int = 0) -> Node:
+    """The last two dimensions with 0 below the given diagonal."""
+    return where(on_or_below(*_matrix(x, "triu"), diagonal - 1), const(0, x.dtype), x)

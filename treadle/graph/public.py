@@ -1,0 +1,95 @@
+"""The table of public names: where each lives, what defines it, and whether it has a gradient.
+
+Functions are written on nodes, `@public(...)` files them here, and the face makes from the table
+the methods of Tensor, the functions of the namespace, their docs and their parity tests. A function
+takes its tensors first and plain Python arguments after; one spelling of each argument is enough:
+`axis` for `dim` and `keepdims` for `keepdim` are accepted here, for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
+
+SOURCES = ("PyTorch", "Array API", "NumPy", "tinygrad", "treadle")
+GRADIENTS = ("yes", "no", "int")
+SPELLINGS = {"dim": "axis", "dims": "axes", "keepdim": "keepdims"}  # ours: also accepted
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Public:
+    """A public name.
+
+    function: what the face calls, with nodes for tensors. source: the project or standard whose
+    semantics it follows. gradient: "yes"; "no" (the derivative is zero almost everywhere or there is
+    none); "int" (the result is an integer or a bool). kind: "method"; "property" (a method without
+    parentheses); "creates" (takes no tensor: a static method); "random" (creates, and its first
+    argument is a key that the face draws).
+    """
+
+    name: str
+    function: Callable[..., Any]
+    source: str
+    gradient: str
+    kind: str
+    aliases: tuple[str, ...]
+
+    @property
+    def doc(self) -> str:
+        """What it does, in the words of its docstring."""
+        return self.function.__doc__ or ""
+
+
+METHODS: dict[str, Public] = {}  # of Tensor, aliases too
+NAMESPACE: dict[str, Public] = {}  # treadle.name, aliases too
+
+
+def public(
+    name: str,
+    *,
+    source: str,
+    method: bool = True,
+    namespace: bool = False,
+    aliases: tuple[str, ...] = (),
+    gradient: str = "yes",
+    kind: str = "method",
+) -> Callable[[F], F]:
+    """File a function under its public name; the function itself is returned unchanged, so that
+    the library's own calls cost nothing more."""
+
+    def register(function: F) -> F:
+        function.__qualname__ = name  # Python's own messages ("missing 1 argument") name it so
+        entry = Public(name, _either_spelling(function, name), source, gradient, kind, aliases)
+        for table, wanted in ((METHODS, method), (NAMESPACE, namespace)):
+            for each in (name, *aliases) if wanted else ():
+                if each in table:
+                    raise ValueError(f"the public name {each} is given twice")
+                table[each] = entry
+        return function
+
+    return register
+
+
+def _either_spelling(function: F, name: str) -> F:
+    """`function` that also takes the other spelling of its keyword arguments."""
+    code = function.__code__  # type: ignore[attr-defined]
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    other = {SPELLINGS[ours]: ours for ours in arguments if ours in SPELLINGS}
+    other = {theirs: ours for theirs, ours in other.items() if theirs not in arguments}
+    if not other:
+        return function
+
+    @wraps(function)
+    def either(*args: Any, **named: Any) -> Any:
+        for theirs in [key for key in named if key in other]:
+            ours = other[theirs]
+            if ours in named:
+                raise TypeError(f"{name}: {ours} and {theirs} are one argument; give one of them")
+            named[ours] = named.pop(theirs)
+        return function(*args, **named)
+
+    return either  # type: ignore[return-value]

@@ -1,0 +1,241 @@
+"""Reductions: functions that fold dimensions away.
+
+All take `dim` (None: every dimension; an int or several) and `keepdim`. NaN propagates. Half and
+bfloat16 are carried in float32 and rounded once, at the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from treadle.graph import shapes
+from treadle.graph.build import (
+    alu,
+    cast,
+    const,
+    dim_value,
+    expand,
+    iota,
+    node_of,
+    normalize_axes,
+    normalize_axis,
+    pad,
+    reduce,
+    reshape,
+    stop_gradient,
+    where,
+)
+from treadle.graph.elementwise import abs_, add, div, lt, mul, ne, rounded_once, square, sub
+from treadle.graph.functions import exp, log, sqrt
+from treadle.graph.movement import narrow, on_or_below
+from treadle.graph.public import public
+from treadle.graph.shapes import Dim, text
+from treadle.ir import ops
+from treadle.ir.dtype import DType, bool_, int32, int64, uint64
+from treadle.ir.node import Node
+
+_BLOCK = 32  # elements that `cumsum` adds up directly
+
+
+def _summed_type(dtype: DType) -> DType:
+    """The type of a sum: 64 bits for integers and bools, so that it does not overflow early."""
+    return int64 if dtype.kind in "bi" or (dtype.kind == "u" and dtype is not uint64) else dtype
+
+
+def _count(x: Node, axes: tuple[int, ...]) -> Dim:
+    return shapes.total([x.shape[axis] for axis in axes])
+
+
+# ---- sums --------------------------------------------------------------------------------------------
+@public("sum", source="PyTorch", namespace=True)
+def sum_(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
+    """The sum; 0 of nothing. Bools and integers add up in int64 unless `dtype` says otherwise."""
+    return reduce("add", cast(x, dtype or _summed_type(x.dtype)), dim, keepdim)
+
+
+@public("prod", source="PyTorch", namespace=True)
+def prod(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
+    """The product; 1 of nothing. Bools and integers multiply in int64 unless `dtype` says otherwise."""
+    return reduce("mul", cast(x, dtype or _summed_type(x.dtype)), dim, keepdim)
+
+
+@public("mean", source="PyTorch", namespace=True)
+def mean(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
+    """The sum divided by the number of elements; NaN of nothing. Integers give float32."""
+    return _mean(x if dtype is None else cast(x, dtype), dim, keepdim)
+
+
+@rounded_once
+def _mean(x: Node, dim: Any, keepdim: bool) -> Node:
+    axes = normalize_axes(dim, len(x.shape))
+    return div(reduce("add", x, axes, keepdim), dim_value(_count(x, axes), x.dtype))
+
+
+@public("var", source="PyTorch")
+def var(
+    x: Node,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: int | float | None = None,
+) -> Node:
+    """The mean square distance from the mean, with `count - correction` for the count: correction is
+    1 unless given, as is unbiased=True; unbiased=False is correction=0. NaN of too few elements.
+    Integers give float32. Computed in two passes, so it is exact for a large mean."""
+    if isinstance(dim, bool):  # x.var(False), as PyTorch has it
+        dim, unbiased = None, dim
+    if unbiased is not None and correction is not None:
+        raise TypeError("var: unbiased and correction say the same; give one of them")
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    return _variance(x, dim, correction, keepdim)
+
+
+@rounded_once
+def _variance(x: Node, dim: Any, correction: int | float, keepdim: bool) -> Node:
+    axes = normalize_axes(dim, len(x.shape))
+    away = square(sub(x, _mean(x, axes, True)))
+    count = _count(x, axes)
+    if isinstance(count, int):
+        divisor = const(float(max(0, count - correction)), x.dtype)
+    else:
+        divisor = alu(ops.MAX, sub(dim_value(count, x.dtype), correction), 0)
+    return div(reduce("add", away, axes, keepdim), divisor)
+
+
+@public("std", source="PyTorch")
+def std(
+    x: Node,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: int | float | None = None,
+) -> Node:
+    """The square root of `var`."""
+    return _deviation(x, dim, unbiased, keepdim, correction)
+
+
+@rounded_once
+def _deviation(
+    x: Node, dim: Any, unbiased: bool | None, keepdim: bool, correction: int | float | None
+) -> Node:
+    return sqrt(var(x, dim, unbiased, keepdim, correction=correction))
+
+
+@public("logsumexp", source="PyTorch")
+def logsumexp(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
+    """log(sum(exp(x))), which does not overflow; -inf of nothing."""
+    return _log_sum_exp(x, dim, keepdim)
+
+
+@rounded_once
+def _log_sum_exp(x: Node, dim: Any, keepdim: bool) -> Node:
+    axes = normalize_axes(dim, len(x.shape))
+    greatest = stop_gradient(reduce("max", x, axes, True))
+    shift = where(lt(abs_(greatest), math.inf), greatest, 0)  # exp(inf - inf) would be NaN
+    total = reduce("add", exp(sub(x, shift)), axes, keepdim)
+    return add(log(total), reshape(shift, total.shape))
+
+
+# ---- extremes ----------------------------------------------------------------------------------------
+def _check_not_empty(x: Node, axes: tuple[int, ...], name: str) -> None:
+    """ValueError if there is a result to compute and nothing to compute it from."""
+    count = _count(x, axes)
+    others = shapes.total([size for axis, size in enumerate(x.shape) if axis not in axes])
+    if shapes.at_most(1, count) is not True and others != 0:
+        where_ = f"dimension {axes[0]} of" if len(axes) == 1 and len(x.shape) > 1 else "a tensor of"
+        raise ValueError(f"{name}: {where_} shape {text(x.shape)} has no elements to choose from")
+
+
+def _extreme(name: str, alias: str, text_: str) -> Callable[..., Node]:
+    def function(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
+        axes = normalize_axes(dim, len(x.shape))
+        _check_not_empty(x, axes, name)
+        return reduce(name, x, axes, keepdim)
+
+    function.__doc__ = (
+        f"The {text_} value (values only); NaN if there is one. ValueError of nothing. Equal "
+        "elements share the derivative evenly."
+    )
+    return public(name, source="PyTorch", namespace=True, aliases=(alias,))(function)
+
+
+max_ = _extreme("max", "amax", "greatest")
+min_ = _extreme("min", "amin", "least")
+
+
+def _arg_extreme(name: str, text_: str) -> Callable[..., Node]:
+    def function(x: Node, dim: int | None = None, keepdim: bool = False) -> Node:
+        return _position(name, x, dim, keepdim)
+
+    function.__doc__ = (
+        f"The index, int64, of the {text_} value along `dim`, or in the flattened tensor without "
+        "it; of equals the first, and of NaN the first NaN. ValueError of nothing."
+    )
+    return public(name, source="PyTorch", namespace=True, gradient="int")(function)
+
+
+argmax = _arg_extreme("argmax", "greatest")
+argmin = _arg_extreme("argmin", "least")
+
+
+def _position(name: str, x: Node, dim: int | None, keepdim: bool) -> Node:
+    """One pass: the fold carries the pair (value, index)."""
+    rank = len(x.shape)
+    flat = x if dim is not None and rank else reshape(x, (shapes.total(x.shape),))
+    axis = normalize_axis(0 if dim is None else dim, rank if dim is not None else 1)
+    _check_not_empty(flat, (axis,), name)
+    size = flat.shape[axis]
+    narrow_type = int32 if shapes.bounds(size)[1] < 2**31 else int64
+    column = (size,) + (1,) * (len(flat.shape) - axis - 1)
+    positions = expand(reshape(iota(size, narrow_type), column), flat.shape)
+    _, found = reduce(name, (flat, positions), (axis,), keepdim)
+    if keepdim and dim is None:
+        found = reshape(found, (1,) * rank)
+    return cast(reshape(found, ()) if not rank else found, int64)
+
+
+# ---- truth -------------------------------------------------------------------------------------------
+@public("any", source="PyTorch", namespace=True, gradient="int")
+def any_(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
+    """Whether some element is true (not 0); False of nothing."""
+    return reduce("or", cast(x, bool_), dim, keepdim)
+
+
+@public("all", source="PyTorch", namespace=True, gradient="int")
+def all_(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
+    """Whether every element is true (not 0); True of nothing."""
+    return reduce("and", cast(x, bool_), dim, keepdim)
+
+
+@public("count_nonzero", source="PyTorch", namespace=True, gradient="int")
+def count_nonzero(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
+    """How many elements are not 0, int64."""
+    return reduce("add", cast(ne(node_of(x), 0), int64), dim, keepdim)
+
+
+# ---- running sums ------------------------------------------------------------------------------------
+@public("cumsum", source="PyTorch")
+def cumsum(x: Node, dim: int, *, dtype: DType | None = None) -> Node:
+    """The sum of the elements up to and including each, along a dimension. Bools and integers add
+    up in int64 unless `dtype` says otherwise.
+
+    Blocks of 32 are added up directly (a triangle: 32 additions an element, a kernel whose loops
+    are all affine), then the sums of the blocks in the same way, so the depth is log32 of the size.
+    A loop over the elements would do less work, but one element after another; and sums of sums
+    round less than one long sum.
+    """
+    wanted = dtype or _summed_type(x.dtype)
+    wide = wanted.accumulator
+    rank = len(x.shape)
+    axis = normalize_axis(dim, rank)
+    if not rank:
+        return cast(x, wanted)
+    last = [*(n for n in range(rank) if n != axis), axis]
+    moved = alu_permute(cast(cast(x, wanted), wide), last)
+    back = [last.index(n) for n in range(rank)]
+    return cast(alu_permute(_running_sum(moved), back), wanted)

@@ -1,0 +1,249 @@
+"""Loops with a carried value: `scan`, and its derivative.
+
+A recurrence of a thousand steps is one SCAN node, whose body stands in it once: a SINK over
+PLACEHOLDERs. A program stays as long as its body, however often the body runs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from treadle.graph import shapes
+from treadle.graph.build import cast, zeros_like
+from treadle.graph.grad import WHOLE_VJP, gradients
+from treadle.graph.tree import flatten, unflatten
+from treadle.ir import ops
+from treadle.ir.dtype import DType, void
+from treadle.ir.node import Node, Shape, toposort
+
+# While a body is traced its parameters have numbers below 0, each used once: so the parameters of
+# two bodies, one inside the other, are never the same node. A finished body counts its own from 0.
+_unused = itertools.count(-1, -1)
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: Any = None,
+    reverse: bool = False,
+) -> tuple[Any, Any]:
+    """Carry a value through a loop: `carry, y = f(carry, x)` for every x along the first axis of xs.
+
+    init: a tree of nodes. xs: a tree of nodes with a common first dimension, or None with a
+    `length`. f gets trees of nodes like `init` and like one step of `xs`; it returns a carry with
+    the structure, shapes and dtypes of `init`, and a tree of results. Nodes from outside that f
+    uses are constant in the loop. `reverse` runs from the last x to the first.
+
+    Returns the last carry, and the tree of results, stacked along a new first axis in the order of
+    xs. f is called once. Source: `jax.lax.scan`. Example: running sums are
+    `scan(lambda total, x: (add(total, x), add(total, x)), zero, xs)`.
+    """
+    carries, carry_structure = flatten(init)
+    inputs, input_structure = flatten(xs)
+    _check_leaves("init", carries)
+    _check_leaves("xs", inputs)
+    steps = _length(inputs, length)
+    own_carries = [_parameter(c.dtype, c.shape) for c in carries]
+    own_inputs = [_parameter(x.dtype, x.shape[1:]) for x in inputs]
+    returned = f(unflatten(carry_structure, own_carries), unflatten(input_structure, own_inputs))
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise TypeError(f"scan: the function must return (carry, result), not {returned!r:.80}")
+    new_carries, new_structure = flatten(returned[0])
+    results, result_structure = flatten(returned[1])
+    _check_leaves("the carry that the function returns", new_carries)
+    _check_leaves("the result that the function returns", results)
+    if new_structure != carry_structure:
+        raise ValueError(
+            f"scan: the carry enters as {carry_structure} and the function returns it as "
+            f"{new_structure}; the two must have one structure"
+        )
+    _check_carries(carries, new_carries)
+    body, constants = _close([*new_carries, *results], [*own_carries, *own_inputs])
+    outputs = _loop(body, (*carries, *inputs, *constants), len(carries), len(inputs), steps, reverse)
+    return (
+        unflatten(carry_structure, outputs[: len(carries)]),
+        unflatten(result_structure, outputs[len(carries) :]),
+    )
+
+
+def _loop(
+    body: Sequence[Node],
+    sources: tuple[Node, ...],
+    carries: int,
+    inputs: int,
+    length: Any,
+    reverse: bool,
+) -> list[Node]:
+    """The outputs of a SCAN whose parameters in `body` count from 0."""
+    sink = Node(ops.SINK, void, tuple(body))
+    dtypes = tuple([result.dtype for result in body])
+    loop = Node(ops.SCAN, dtypes, sources, (sink, carries, inputs, length, reverse))
+    return [ops.OUT(loop, arg=i, dtype=dtype) for i, dtype in enumerate(dtypes)]
+
+
+def _parameter(dtype: DType, shape: Shape) -> Node:
+    return Node(ops.PLACEHOLDER, dtype, (), (next(_unused), shape))
+
+
+# ---- checks ------------------------------------------------------------------------------------------
+def _check_leaves(what: str, leaves: Iterable[Any]) -> None:
+    for leaf in leaves:
+        if not isinstance(leaf, Node):
+            raise TypeError(
+                f"scan: {what} must be tensors in tuples, lists and dictionaries; it holds a "
+                f"{type(leaf).__name__}"
+            )
+
+
+def _length(inputs: Sequence[Node], length: Any) -> Any:
+    """The number of steps, which xs and `length` must agree on."""
+    if length is None and not inputs:
+        raise ValueError("scan: without xs, give the number of steps as length=")
+    steps = None if length is None else shapes.as_dim(length)
+    for x in inputs:
+        if not x.shape:
+            raise ValueError("scan: xs holds a tensor of shape (), which has no axis to step along")
+        if steps is None:
+            steps = x.shape[0]
+        elif not shapes.same(steps, x.shape[0]):
+            raise ValueError(
+                f"scan: {shapes.dim_text(steps)} steps are wanted, but xs holds a tensor of shape "
+                f"{shapes.text(x.shape)}; its first dimension must be the number of steps"
+            )
+    if shapes.at_most(0, steps) is not True:
+        raise ValueError(f"scan: length={shapes.dim_text(steps)} is not a number of steps")
+    return steps
+
+
+def _check_carries(before: Sequence[Node], after: Sequence[Node]) -> None:
+    for number, (old, new) in enumerate(zip(before, after)):
+        if old.dtype is not new.dtype:
+            raise TypeError(
+                f"scan: carry {number} enters as {old.dtype} and the function returns it as "
+                f"{new.dtype}; cast one of them"
+            )
+        alike = len(old.shape) == len(new.shape) and all(map(shapes.same, old.shape, new.shape))
+        if not alike:
+            raise ValueError(
+                f"scan: carry {number} enters with shape {shapes.text(old.shape)} and the function "
+                f"returns it with shape {shapes.text(new.shape)}; a carry keeps its shape"
+            )
+
+
+# ---- closing a body ----------------------------------------------------------------------------------
+_CHEAP_LEAVES = frozenset((ops.CONST, ops.VARIABLE, ops.SCALAR, ops.IOTA))
+
+
+def _close(roots: Sequence[Node], parameters: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+    """(body, constants): the roots over parameters that count from 0, and the nodes from outside,
+    which became the last parameters.
+
+    What does not depend on a step is computed once, before the loop. A constant that is only
+    stretched or moved stays in the body: to store it would cost more.
+    """
+    inside = set(parameters)
+    cheap: set[Node] = set()
+    constants: dict[Node, None] = {}
+    for node in toposort(roots):
+        if any(s in inside for s in node.src):
+            inside.add(node)
+            constants |= {s: None for s in node.src if s not in inside and s not in cheap}
+        elif node.op in _CHEAP_LEAVES or (node.op.kind == "movement" and node.src[0] in cheap):
+            cheap.add(node)
+    constants |= {root: None for root in roots if root not in inside and root not in cheap}
+    own = [(p.dtype, p.shape) for p in (*parameters, *constants)]
+    numbered = [Node(ops.PLACEHOLDER, d, (), (i, shape)) for i, (d, shape) in enumerate(own)]
+    return substitute(roots, dict(zip((*parameters, *constants), numbered))), list(constants)
+
+
+def substitute(roots: Iterable[Node], replacements: dict[Node, Node]) -> list[Node]:
+    """The roots with nodes below them replaced. What stands inside an arg (the body of another
+    loop, whose parameters are its own) stays as it is."""
+    done = dict(replacements)
+    found = list(roots)
+    stack = list(found)
+    while stack:
+        node = stack[-1]
+        missing = [] if node in done else [s for s in node.src if s not in done]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        if node not in done:
+            done[node] = node.with_src(tuple([done[s] for s in node.src]))
+    return [done[root] for root in found]
+
+
+# ---- the derivative ----------------------------------------------------------------------------------
+def _scan_vjp(
+    node: Node, cotangents: Sequence[Node | None], needed: Sequence[bool]
+) -> list[Node | None]:
+    """Backward through a SCAN: a second loop, in the other direction, whose body is the derivative
+    of the body. It carries the cotangents of the carries, and sums those of the constants.
+
+    The values that the carries had at each step come from a run of the first loop that also
+    returns them (`graph/simplify.py` merges it with the loop whose derivative this is).
+    """
+    body, carries, inputs, length, reverse = node.arg
+    sources = node.src
+    first_constant = carries + inputs
+    steps = [s.shape[1:] if carries <= i < first_constant else s.shape for i, s in enumerate(sources)]
+    parameters = [
+        Node(ops.PLACEHOLDER, s.dtype, (), (i, shape))
+        for i, (s, shape) in enumerate(zip(sources, steps))
+    ]
+    moving = [i for i in range(carries) if sources[i].dtype.is_float]
+    results = [i for i in range(carries, len(body.src)) if cotangents[i] is not None]
+    by_step = [i for i in range(carries, first_constant) if needed[i]]
+    summed = [i for i in range(first_constant, len(sources)) if needed[i]]
+
+    ends = [body.src[i] for i in (*moving, *results)]
+    seeds = [_parameter(end.dtype, end.shape) for end in ends]
+    wanted = [parameters[i] for i in (*moving, *by_step, *summed)]
+    transposed = gradients(ends, seeds, wanted, unreached="zero")
+    below = set(toposort(transposed))  # type: ignore[arg-type]
+    read = [i for i, parameter in enumerate(parameters) if parameter in below]
+
+    histories = _histories(node, parameters, [i for i in read if i < carries])
+    stacked = {i: histories[i] if i < carries else sources[i] for i in read if i < first_constant}
+    constant = {parameters[i]: sources[i] for i in read if i >= first_constant}
+
+    def step(carry: Any, x: Any) -> tuple[Any, Any]:
+        (carried, sums), (values, arriving) = carry, x
+        given = dict(zip((parameters[i] for i in stacked), values))
+        seeded = dict(zip(seeds, (*carried, *arriving)))
+        derived = substitute(transposed, {**given, **constant, **seeded})  # type: ignore[arg-type]
+        outgoing = derived[len(moving) : len(moving) + len(by_step)]
+        parts = derived[len(moving) + len(by_step) :]
+        sums = [ops.ADD(total, cast(part, total.dtype)) for total, part in zip(sums, parts)]
+        return (derived[: len(moving)], sums), outgoing
+
+    (carried, sums), outgoing = scan(
+        step,
+        (
+            [cotangents[i] or zeros_like(sources[i]) for i in moving],
+            [cast(zeros_like(sources[i]), sources[i].dtype.accumulator) for i in summed],
+        ),
+        (list(stacked.values()), [cotangents[i] for i in results]),
+        length,
+        not reverse,
+    )
+    derivatives = dict(zip((*moving, *by_step), (*carried, *outgoing)))
+    derivatives |= {i: cast(total, sources[i].dtype) for i, total in zip(summed, sums)}
+    return [derivatives.get(i) if needed[i] else None for i in range(len(sources))]
+
+
+def _histories(node: Node, parameters: Sequence[Node], wanted: Sequence[int]) -> dict[int, Node]:
+    """For each wanted carry of a SCAN, the values with which its steps began, stacked."""
+    if not wanted:
+        return {}
+    body, carries, inputs, length, reverse = node.arg
+    longer = [*body.src, *(parameters[i] for i in wanted)]
+    outputs = _loop(longer, node.src, carries, inputs, length, reverse)
+    return dict(zip(wanted, outputs[len(body.src) :]))
+
+
+WHOLE_VJP[ops.SCAN] = _scan_vjp

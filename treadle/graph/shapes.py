@@ -1,0 +1,219 @@
+"""Shapes, axes and broadcasting: the arithmetic of dimensions, and its errors in the user's words.
+
+A dimension is an int, or a node of dtype `index` (symbolic, made from a bound variable). What is
+asked of a symbolic dimension is decided by its bounds, or raises ValueError.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
+
+from treadle.ir import index
+from treadle.ir.dtype import index as INDEX
+from treadle.ir.node import Node, Shape
+
+Dim = Any  # int | Node of dtype index
+
+
+# ---- dimensions --------------------------------------------------------------------------------------
+def as_dim(value: Any) -> Dim:
+    """One size as the user wrote it: an int (or what has `__index__`), or a symbolic dimension."""
+    if type(value) is int:
+        return value
+    if isinstance(value, Node):
+        if value.dtype is not INDEX:
+            raise TypeError("a size is an int or a Variable, not a tensor: read it with .item() first")
+        return index.dim(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"a size is an int or a Variable, not {value!r}") from None
+
+
+def as_shape(*sizes: Any) -> Shape:
+    """A shape given as `(2, 3)`, `[2, 3]`, or as the separate arguments `2, 3`."""
+    if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        sizes = tuple(sizes[0])
+    for size in sizes:
+        if type(size) is not int:
+            return tuple([as_dim(s) for s in sizes])
+    return sizes
+
+
+def check_sizes(shape: Shape, name: str) -> Shape:
+    """The shape, after a check that no size is below 0."""
+    for size in shape:
+        if at_most(0, size) is False:
+            raise ValueError(f"{name}: the shape {text(shape)} has a negative size")
+    return shape
+
+
+def add(a: Dim, b: Dim) -> Dim:
+    """a + b."""
+    if type(a) is int and type(b) is int:
+        return a + b
+    return index.dim(index.add(a, b))
+
+
+def subtract(a: Dim, b: Dim) -> Dim:
+    """a - b."""
+    if type(a) is int and type(b) is int:
+        return a - b
+    return index.dim(index.sub(a, b))
+
+
+def multiply(a: Dim, b: Dim) -> Dim:
+    """a * b."""
+    if type(a) is int and type(b) is int:
+        return a * b
+    return index.dim(index.mul(a, b))
+
+
+def divide(a: Dim, b: Dim) -> Dim:
+    """a / b rounded down, for b > 0."""
+    if type(a) is int and type(b) is int:
+        return a // b
+    return index.dim(index.floordiv(a, b))
+
+
+def divide_up(a: Dim, b: Dim) -> Dim:
+    """a / b rounded up, for b > 0."""
+    return divide(add(a, subtract(b, 1)), b)
+
+
+def least(a: Dim, b: Dim) -> Dim:
+    """The smaller of two dimensions."""
+    if type(a) is int and type(b) is int:
+        return min(a, b)
+    return index.dim(index.minimum(a, b))
+
+
+def greatest(a: Dim, b: Dim) -> Dim:
+    """The greater of two dimensions."""
+    if type(a) is int and type(b) is int:
+        return max(a, b)
+    return index.dim(index.maximum(a, b))
+
+
+def total(shape: Iterable[Dim]) -> Dim:
+    """The number of elements of a shape."""
+    sizes = tuple(shape)
+    for size in sizes:
+        if type(size) is not int:
+            product: Dim = 1
+            for each in sizes:
+                product = multiply(product, each)
+            return product
+    return prod(sizes)
+
+
+def same(a: Dim, b: Dim) -> bool:
+    """Whether two dimensions are equal. ValueError if their bounds cannot decide it."""
+    if a is b:
+        return True
+    if type(a) is int and type(b) is int:
+        return a == b
+    return index.same(a, b)
+
+
+def at_most(a: Dim, b: Dim) -> bool | None:
+    """Whether a <= b; None if the bounds of a symbolic dimension cannot decide it."""
+    if type(a) is int and type(b) is int:
+        return a <= b
+    (low_a, high_a), (low_b, high_b) = bounds(a), bounds(b)
+    if high_a <= low_b:
+        return True
+    if low_a > high_b:
+        return False
+    low, high = bounds(subtract(b, a))
+    return True if low >= 0 else False if high < 0 else None
+
+
+def bounds(dim: Dim) -> tuple[int, int]:
+    """The least and the greatest value of a dimension."""
+    if type(dim) is int:
+        return dim, dim
+    return dim.bounds  # type: ignore[no-any-return]
+
+
+def is_empty(shape: Shape) -> bool:
+    """Whether a shape has no elements, as far as that is known."""
+    return 0 in shape
+
+
+def text(shape: Sequence[Dim]) -> str:
+    """A shape as a message shows it: `(2, T, 3)`."""
+    words = [dim_text(size) for size in shape]
+    return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
+
+
+def dim_text(dim: Dim) -> str:
+    """A dimension as a message shows it: `3`, `T`, `2*T + 1`."""
+    return index.spell(dim)
+
+
+# ---- axes --------------------------------------------------------------------------------------------
+def normalize_axis(axis: Any, ndim: int, name: str = "dim") -> int:
+    """An axis counted from 0. IndexError if a tensor of `ndim` dimensions has none such; a 0-d
+    tensor is taken to have one, as in PyTorch."""
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {axis!r}") from None
+    count = ndim or 1
+    if not -count <= number < count:
+        allowed = f"{-count} to {count - 1}"
+        raise IndexError(f"{name}={number} is out of range for a {ndim}-d tensor: use {allowed}")
+    return number % count
+
+
+def normalize_axes(axes: Any, ndim: int, name: str = "dim") -> tuple[int, ...]:
+    """Axes given as None (all), an int, or a sequence of ints, counted from 0 and sorted.
+
+    IndexError for an axis that does not exist, ValueError for one that is given twice.
+    """
+    if axes is None:
+        return tuple(range(ndim))
+    if not isinstance(axes, (tuple, list)):
+        axes = (axes,)
+    found = sorted([normalize_axis(axis, ndim, name) for axis in axes])
+    if len(set(found)) < len(found):
+        raise ValueError(f"{name}={tuple(axes)} names the same dimension twice")
+    return tuple(found[:ndim])
+
+
+# ---- broadcasting ------------------------------------------------------------------------------------
+def broadcast_shapes(*shapes: Shape, name: str = "broadcast") -> Shape:
+    """The common shape of several, by NumPy's rule: aligned at the last axis, 1 stretches.
+
+    ValueError naming both shapes if they do not fit.
+    """
+    result = shapes[0]
+    for shape in shapes[1:]:
+        if shape != result:
+            result = _broadcast_two(result, shape, name)
+    return result
+
+
+def _broadcast_two(a: Shape, b: Shape, name: str) -> Shape:
+    if len(a) < len(b):
+        a = (1,) * (len(b) - len(a)) + a
+    elif len(b) < len(a):
+        b = (1,) * (len(a) - len(b)) + b
+    sizes = []
+    for axis, (x, y) in enumerate(zip(a, b)):
+        if x is y or y == 1:
+            sizes.append(x)
+        elif x == 1:
+            sizes.append(y)
+        elif same(x, y):
+            sizes.append(x)
+        else:
+            raise ValueError(
+                f"{name}: shapes {text(a)} and {text(b)} do not broadcast: "
+                f"{dim_text(x)} against {dim_text(y)} in dimension {axis}"
+            )
+    return tuple(sizes)

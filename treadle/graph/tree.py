@@ -1,0 +1,79 @@
+"""Trees: tuples, lists and dictionaries, nested at will, whose leaves are everything else.
+
+`scan`, and every other function that takes "a tree of tensors", flattens it to a list of leaves and a
+structure, works on the list, and puts the results back. None is a tree without leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What is left of a tree without its leaves. Equal structures are equal objects by `==`.
+
+    kind: `tuple` or a named tuple's class, `list`, `dict`, `None`'s type, or None for a leaf.
+    keys: of a dict, sorted by their text, so that the order of insertion does not matter.
+    parts: the structures of what it holds.
+    """
+
+    kind: type | None
+    keys: tuple[Any, ...] = ()
+    parts: tuple[Structure, ...] = ()
+
+    def __str__(self) -> str:
+        if self.kind is None:
+            return "*"
+        if self.kind is type(None):
+            return "None"
+        if self.kind is dict:
+            return f"{{{', '.join(f'{k!r}: {p}' for k, p in zip(self.keys, self.parts))}}}"
+        inside = ", ".join(map(str, self.parts))
+        if self.kind is list:
+            return f"[{inside}]"
+        name = "" if self.kind is tuple else self.kind.__name__
+        return f"{name}({inside}{',' if len(self.parts) == 1 and not name else ''})"
+
+
+LEAF = Structure(None)
+
+
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
+    """The leaves from left to right, and the structure that puts them back."""
+    if tree is None:
+        return [], Structure(type(None))
+    if isinstance(tree, dict):
+        kind, keys = dict, tuple(sorted(tree, key=repr))
+        held = [tree[key] for key in keys]
+    elif isinstance(tree, (tuple, list)):
+        kind, keys, held = type(tree), (), list(tree)
+    else:
+        return [tree], LEAF
+    leaves: list[Any] = []
+    parts = []
+    for part in held:
+        below, structure = flatten(part)
+        leaves += below
+        parts.append(structure)
+    return leaves, Structure(kind, keys, tuple(parts))
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
+    """The tree with this structure and these leaves, as many as `flatten` gave."""
+    return _take(structure, iter(leaves))
+
+
+def _take(structure: Structure, leaves: Iterator[Any]) -> Any:
+    if structure.kind is None:
+        return next(leaves)
+    if structure.kind is type(None):
+        return None
+    parts = [_take(part, leaves) for part in structure.parts]
+    if structure.kind is dict:
+        return dict(zip(structure.keys, parts))
+    if hasattr(structure.kind, "_fields"):  # a named tuple takes its fields one by one
+        return structure.kind(*parts)
+    return structure.kind(parts)  # type: ignore[call-arg]

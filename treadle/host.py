@@ -1,0 +1,40 @@
+"""What the machine tells of itself: the processors this process may use, the sizes of its caches."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from treadle import config
+
+MOST_THREADS = 32  # a phase of a program is cut into at most so many chunks
+_CACHES = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}  # level -> bytes where the system does not tell
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def threads() -> int:
+    """Threads that run a program: the knob THREADS, or one per processor that this process may use;
+    at least 1, at most 32."""
+    chosen = int(config.THREADS)
+    if not chosen:
+        try:
+            chosen = len(os.sched_getaffinity(0))
+        except AttributeError:  # only Linux has affinities
+            chosen = os.cpu_count() or 1
+    return max(1, min(MOST_THREADS, chosen))
+
+
+def cache_bytes(directory: str = "/sys/devices/system/cpu/cpu0/cache") -> tuple[int, int, int]:
+    """Bytes of the data caches: L1 and L2 of one core, and L3. Usual sizes where Linux does not say."""
+    sizes = dict(_CACHES)
+    for entry in sorted(Path(directory).glob("index*")):
+        try:
+            kind, level, size = (
+                (entry / name).read_text().strip() for name in ("type", "level", "size")
+            )
+            if kind != "Instruction" and int(level) in sizes:
+                unit = _UNITS.get(size[-1], 1)
+                sizes[int(level)] = int(size.rstrip("KMG")) * unit
+        except (OSError, ValueError):  # a virtual machine may hide any of these
+            continue
+    return sizes[1], sizes[2], sizes[3]

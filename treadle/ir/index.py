@@ -1,0 +1,824 @@
+"""Integer algebra: addresses, dimensions, and the conditions on them, in canonical form.
+
+A value is an int or a node of dtype `index`. Every constructor folds as it builds, so no pass ever
+simplifies an index: equal polynomials are the same node, and a constant is a CONST.
+
+    value = constant + sum of (coefficient * atom)            ISUM, atoms in structural order
+    atom  = RANGE | VARIABLE | any other leaf of dtype index
+          | product of two or more atoms                      IPROD, sorted; products distribute
+          | floor(value / positive) | value mod positive      IFLOOR, IMOD
+          | max(value, value) | min(value, value)             IMAX, IMIN, unless bounds decide
+
+A divisor must be positive. Where one may be 0 (a Variable that may be 0), a quotient or remainder
+has no promised value at that point; `evaluate` gives 0 there, as integer division does everywhere.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, reduce
+from math import gcd, prod
+
+from treadle.ir import ops
+from treadle.ir.dtype import bool_
+from treadle.ir.dtype import index as INDEX
+from treadle.ir.node import Node, arg_nodes, map_arg, remember, toposort
+
+Index = int | Node  # what every function here accepts
+Terms = dict[Node, int]  # atom -> coefficient
+Parts = tuple[tuple[int, Node], ...]  # the same as pairs, in structural order
+
+TRUE = Node(ops.CONST, bool_, (), 1)
+FALSE = Node(ops.CONST, bool_, (), 0)
+
+_KEPT = 1024  # constants up to this size stay alive once made
+_REMEMBERED = 4096  # calls of each constructor whose results are remembered
+_kept: dict[int, Node] = {}
+
+
+# ---- leaves and conversions ----------------------------------------------------------------------
+def const(value: int) -> Node:
+    """The CONST of dtype index with this value."""
+    node = _kept.get(value)
+    if node is None:
+        value = operator.index(value)
+        node = Node(ops.CONST, INDEX, (), value)
+        if -_KEPT <= value <= _KEPT:
+            _kept[value] = node
+    return node
+
+
+def range_(number: int, size: Index) -> Node:
+    """Range `number` of a kernel: 0, 1 .. size-1. Of size 1 it is the constant 0."""
+    size = dim(size)
+    return const(0) if size == 1 else Node(ops.RANGE, INDEX, (), (number, size))
+
+
+def variable(name: str, low: int, high: int) -> Node:
+    """A run-time integer with low <= value <= high. If they are equal it is that constant.
+
+    ValueError if low is greater than high.
+    """
+    if low > high:
+        raise ValueError(f"variable {name}: the least value {low} is above the greatest {high}")
+    return const(low) if low == high else Node(ops.VARIABLE, INDEX, (), (name, low, high))
+
+
+def to_node(value: Index) -> Node:
+    """The value as a node. TypeError if it is neither an integer nor a node of dtype index."""
+    if isinstance(value, Node):
+        if value.dtype is not INDEX:
+            raise TypeError(f"an index or a dimension must be of dtype index, not {value.dtype}")
+        return value
+    return const(value)
+
+
+def dim(value: Index) -> Index:
+    """The value as it stands in a shape: an int when it is constant, else the node."""
+    if isinstance(value, Node):
+        return value.arg if value.op is ops.CONST else value  # type: ignore[no-any-return]
+    return operator.index(value)
+
+
+def as_int(value: Index) -> int:
+    """The value of a constant. ValueError if it depends on a range or a variable."""
+    value = dim(value)
+    if isinstance(value, Node):
+        raise ValueError(f"{spell(value)} is not a constant")
+    return value
+
+
+def bounds(value: Index) -> tuple[int, int]:
+    """The least and the greatest value that it may have."""
+    if isinstance(value, Node):
+        return value.bounds or ops.UNBOUNDED
+    return value, value
+
+
+# ---- sums and products ---------------------------------------------------------------------------
+@lru_cache(_REMEMBERED)
+def add(*values: Index) -> Node:
+    """The sum of any number of values."""
+    total: Terms = {}
+    constant = 0
+    for value in values:
+        constant += _accumulate(total, value, 1)
+    return _sum(constant, total)
+
+
+@lru_cache(_REMEMBERED)
+def sub(a: Index, b: Index) -> Node:
+    """a - b."""
+    return _sum(*_difference(a, b))
+
+
+@lru_cache(_REMEMBERED)
+def mul(a: Index, b: Index) -> Node:
+    """a * b; products distribute over sums."""
+    a, b = dim(a), dim(b)
+    if isinstance(a, int):
+        a, b = b, a
+    total: Terms = {}
+    if isinstance(b, int):
+        return _built(_accumulate(total, a, b), total) if b else const(0)
+    constant_a, terms_a = terms(a)
+    constant_b, terms_b = terms(b)
+    for factor, atom in terms_b:
+        if constant_a:
+            total[atom] = constant_a * factor
+    for factor, atom in terms_a:
+        if constant_b:
+            total[atom] = total.get(atom, 0) + constant_b * factor
+        for other_factor, other in terms_b:
+            monomial = _monomial((*_factors(atom), *_factors(other)))
+            total[monomial] = total.get(monomial, 0) + factor * other_factor
+    return _sum(constant_a * constant_b, total)
+
+
+def product(values: Iterable[Index]) -> Index:
+    """The product of a shape's dimensions, as a dimension: an int when constant."""
+    constant = 1
+    symbolic: Node | None = None
+    for value in values:
+        value = dim(value)
+        if isinstance(value, int):
+            constant *= value
+        else:
+            symbolic = value if symbolic is None else mul(symbolic, value)
+    return constant if symbolic is None else dim(mul(symbolic, constant))
+
+
+def terms(value: Index) -> tuple[int, Parts]:
+    """(constant, ((coefficient, atom), ..)): value = constant + sum of coefficient * atom."""
+    value = to_node(value)
+    if value.op is ops.ISUM:
+        return value.arg[0], tuple(zip(value.arg[1], value.src))
+    if value.op is ops.CONST:
+        return value.arg, ()
+    return 0, ((1, value),)
+
+
+def coefficient(value: Index, atom: Node) -> Index:
+    """What `atom` is multiplied with in the value: the stride of a range. An int, or a node when
+    symbolic (T in i*T + j). Uses of the atom inside a quotient, a maximum .. do not count."""
+    found: list[Index] = []
+    for factor, term in terms(value)[1]:
+        if term is atom:
+            found.append(factor)
+        elif term.op is ops.IPROD and atom in term.src:
+            others = list(term.src)
+            others.remove(atom)
+            found.append(mul(_monomial(tuple(others)), factor))
+    return dim(add(*found))
+
+
+def split(value: Index, inner: int | Node) -> tuple[Node, Node]:
+    """(outer, rest) with value = outer + rest, where `outer` has the constant and the terms that
+    do not depend on `inner`: a RANGE, or a mask of ranges as in `node.free`."""
+    mask = inner.free if isinstance(inner, Node) else inner
+    value = to_node(value)
+    if not value.free & mask:
+        return value, const(0)
+    constant, parts = terms(value)
+    outer = {atom: factor for factor, atom in parts if not atom.free & mask}
+    rest = {atom: factor for factor, atom in parts if atom.free & mask}
+    return _built(constant, outer), _built(0, rest)
+
+
+def _accumulate(total: Terms, value: Index, factor: int) -> int:
+    """Adds the terms of value * factor to total; returns value's constant * factor."""
+    if not isinstance(value, Node):
+        return operator.index(value) * factor
+    if value.op is ops.ISUM:
+        constant, factors = value.arg
+        for atom, own in zip(value.src, factors):
+            total[atom] = total.get(atom, 0) + own * factor
+        return constant * factor  # type: ignore[no-any-return]
+    if value.op is ops.CONST:
+        return to_node(value).arg * factor  # type: ignore[no-any-return]
+    total[to_node(value)] = total.get(value, 0) + factor
+    return 0
+
+
+def _difference(a: Index, b: Index) -> tuple[int, Terms]:
+    """(constant, total) of a - b, without zeros."""
+    total: Terms = {}
+    constant = _accumulate(total, a, 1) + _accumulate(total, b, -1)
+    return constant, _without_zeros(total)
+
+
+def _without_zeros(total: Terms) -> Terms:
+    if 0 in total.values():
+        return {atom: factor for atom, factor in total.items() if factor}
+    return total
+
+
+def _sum(constant: int, total: Terms) -> Node:
+    """The canonical node of constant + total, which may hold zeros."""
+    total = _without_zeros(total)
+    if len(total) > 1:
+        for atom in total:
+            if atom.op is ops.IMOD:
+                folded = _folded_remainder(constant, total)
+                return _built(constant, total) if folded is None else folded
+    return _built(constant, total)
+
+
+def _built(constant: int, total: Terms) -> Node:
+    """The node of constant + total where nothing is left to fold."""
+    if len(total) > 1:
+        atoms = tuple(sorted(total, key=_order))
+        return Node(ops.ISUM, INDEX, atoms, (constant, tuple([total[a] for a in atoms])))
+    for atom, factor in total.items():
+        if factor == 1 and constant == 0:
+            return atom
+        return Node(ops.ISUM, INDEX, (atom,), (constant, (factor,)))
+    return const(constant)
+
+
+def _order(atom: Node) -> tuple[int | str | bytes, ...]:
+    """Sorts nodes by what they are: ranges by number, variables by name, others by digest."""
+    memo = atom.memo
+    if memo is not None and "order" in memo:
+        return memo["order"]  # type: ignore[no-any-return]
+    return remember(atom, "order", _structural_key)  # type: ignore[no-any-return]
+
+
+def _structural_key(atom: Node) -> tuple[int | str | bytes, ...]:
+    if atom.op is ops.RANGE:
+        number, size = atom.arg
+        return (0, number, -1, size.digest) if isinstance(size, Node) else (0, number, size)
+    if atom.op is ops.VARIABLE:
+        return (1, *atom.arg)
+    return (2, atom.digest)
+
+
+def _factors(atom: Node) -> tuple[Node, ...]:
+    return atom.src if atom.op is ops.IPROD else (atom,)
+
+
+def _monomial(factors: tuple[Node, ...]) -> Node:
+    """The product of atoms, none of them a product or a sum."""
+    if len(factors) < 2:
+        return factors[0] if factors else const(1)
+    return Node(ops.IPROD, INDEX, tuple(sorted(factors, key=_order)))
+
+
+def _folded_remainder(constant: int, total: Terms) -> Node | None:
+    """The sum after one step of these, with the rest folded too; None if no step applies.
+
+    c*d*floor(x/d) + c*(x mod d)              = c*x
+    c*d*(floor(x/d) mod e) + c*(x mod d)      = c*(x mod d*e)
+    """
+    for atom, factor in total.items():
+        if atom.op is not ops.IMOD:
+            continue
+        x, d = atom.src
+        if d.op is ops.CONST and factor * d.arg not in total.values():
+            continue  # no quotient has the coefficient that it would need
+        quotient = floordiv(x, d)
+        multiple, parts = terms(mul(mul(quotient, d), factor))
+        if parts and all(total.get(part) == f for f, part in parts):
+            folded = {part for _, part in parts} | {atom}
+            rest = {a: f for a, f in total.items() if a not in folded}
+            return add(_built(constant - multiple, rest), mul(x, factor))
+        for other, other_factor in total.items():
+            same_x = other.op is ops.IMOD and other.src[0] is quotient
+            if same_x and d.op is ops.CONST and other_factor == factor * d.arg:
+                rest = {a: f for a, f in total.items() if a is not atom and a is not other}
+                merged = mod(x, mul(d, other.src[1]))
+                return add(_built(constant, rest), mul(merged, factor))
+    return None
+
+
+# ---- quotient and remainder ------------------------------------------------------------------------
+@lru_cache(_REMEMBERED)
+def floordiv(a: Index, b: Index) -> Node:
+    """floor(a / b). A constant b may be negative; ZeroDivisionError if b is 0, ValueError if b is
+    not constant and may be negative."""
+    a, b = to_node(a), _divisor(b)
+    if isinstance(b, Node):
+        whole, x, d, scale, _ = _divided_by_symbol(a, b)
+        return add(whole, _symbolic_quotient(x, b) if scale is None else floordiv(x, d))
+    if b < 0:
+        return floordiv(mul(a, -1), -b)
+    whole, x, d, _, _ = _divided(a, b)
+    return add(whole, _quotient(x, d))
+
+
+@lru_cache(_REMEMBERED)
+def mod(a: Index, b: Index) -> Node:
+    """a - b * floor(a / b): the remainder with the sign of b. Errors as in `floordiv`."""
+    a, b = to_node(a), _divisor(b)
+    if isinstance(b, Node):
+        _, x, d, scale, small = _divided_by_symbol(a, b)
+        if scale is None:
+            return Node(ops.IMOD, INDEX, (x, b))
+        return add(mul(mod(x, d), scale), small)
+    if b < 0:
+        return mul(mod(mul(a, -1), -b), -1)
+    _, x, d, scale, small = _divided(a, b)
+    return add(mul(_remainder(x, d), scale), small)
+
+
+def _divisor(b: Index) -> Index:
+    b = dim(b)
+    if isinstance(b, int):
+        if b == 0:
+            raise ZeroDivisionError("an index or a dimension is divided by 0")
+    elif bounds(b)[0] < 0 or bounds(b)[1] < 1:
+        low, high = bounds(b)
+        raise ValueError(f"cannot divide by {spell(b)}: it lies in {low}..{high}, not above 0")
+    return b
+
+
+def _divided(a: Node, b: int) -> tuple[Node, Node, int, int, Node]:
+    """(whole, x, d, scale, small) with d * scale = b, 0 <= small < scale and
+    a = b * whole + scale * x + small. So
+
+    floor(a / b) = whole + floor(x / d)        a mod b = scale * (x mod d) + small
+
+    A coefficient gives its multiples of b to `whole`. What remains is split at the largest scale
+    for which the terms that it does not divide are known, by their bounds, to stay below it.
+    """
+    constant, parts = terms(a)
+    whole: Terms = {}
+    rest: Terms = {}
+    for factor, atom in parts:
+        times = factor // b if factor > 0 else -(-factor // b)
+        if times:
+            whole[atom] = times
+        if factor != times * b:
+            rest[atom] = factor - times * b
+    times, constant = divmod(constant, b)
+    for scale in sorted({b, *(gcd(factor, b) for factor in rest.values())}, reverse=True):
+        low = high = constant
+        for atom, factor in rest.items():
+            if factor % scale:
+                least, greatest = bounds(atom)
+                low += factor * (least if factor > 0 else greatest)
+                high += factor * (greatest if factor > 0 else least)
+        carry = low // scale
+        if carry != high // scale:
+            continue
+        d = b // scale
+        up, inner = divmod(carry, d)
+        x = {atom: factor // scale for atom, factor in rest.items() if factor % scale == 0}
+        small = {atom: factor for atom, factor in rest.items() if factor % scale}
+        return (
+            _sum(times + up, whole),
+            _sum(inner, x),
+            d,
+            scale,
+            _sum(constant - carry * scale, small),
+        )
+    return _sum(times, whole), _sum(constant, rest), b, 1, const(0)
+
+
+def _quotient(x: Node, d: int) -> Node:
+    """floor(x / d) where x is as `_divided` leaves it.
+
+    floor((floor(y/e) + k) / d) = floor((y + k*e) / (d*e))
+    floor((y mod d*e) / d)      = floor(y/d) mod e
+    """
+    if d == 1:
+        return x
+    constant, parts = terms(x)
+    if len(parts) == 1 and parts[0][0] == 1:
+        atom = parts[0][1]
+        if atom.op is ops.IFLOOR:
+            y, e = atom.src
+            return floordiv(add(y, mul(e, constant)), mul(e, d))
+        if atom.op is ops.IMOD and constant == 0:
+            y, modulus = atom.src
+            if modulus.op is ops.CONST and modulus.arg % d == 0:
+                return mod(floordiv(y, d), modulus.arg // d)
+    return Node(ops.IFLOOR, INDEX, (x, const(d))) if parts else const(constant // d)
+
+
+def _remainder(x: Node, d: int) -> Node:
+    """x mod d where x is as `_divided` leaves it. (y mod d*e) mod d = y mod d."""
+    if d == 1:
+        return const(0)
+    if x.op is ops.IMOD:
+        y, modulus = x.src
+        if modulus.op is ops.CONST and modulus.arg % d == 0:
+            return mod(y, d)
+    return const(x.arg % d) if x.op is ops.CONST else Node(ops.IMOD, INDEX, (x, const(d)))
+
+
+def _divided_by_symbol(a: Node, b: Node) -> tuple[Node, Node, Index, Node | None, Node]:
+    """(whole, x, d, scale, small) as `_divided` has them, for a divisor that is not constant; scale
+    None stands for 1. The scales tried are what a term of the rest shares with all terms of b."""
+    whole, rest = _polynomial_division(a, b)
+    if _within(rest, b):
+        return whole, const(0), 1, b, rest
+    constant, parts = terms(b)
+    scales: dict[tuple[Node, ...], int] = {}
+    for factor, atom in terms(rest)[1]:
+        common = gcd(factor, constant, *(f for f, _ in parts))
+        atoms = () if constant else _shared_factors(atom, [other for _, other in parts])
+        scales[atoms] = max(common, scales.get(atoms, 1))
+    for atoms, common in sorted(scales.items(), key=lambda s: len(s[0]), reverse=True):
+        scale = mul(_monomial(atoms), common)
+        if scale is not const(1):
+            x, small = _monomial_division(rest, atoms, common)
+            if small is const(0) or _within(small, scale):
+                return whole, x, dim(_monomial_division(b, atoms, common)[0]), scale, small
+    return whole, rest, b, None, const(0)
+
+
+def _polynomial_division(a: Node, b: Node) -> tuple[Node, Node]:
+    """(whole, rest) with a = b * whole + rest: the division by the leading term of b. If b has
+    more terms, it is done only if then 0 <= rest < b (else the rest would be no simpler than a)."""
+    constant, parts = terms(b)
+    factor, lead = max(parts, key=lambda part: (len(_factors(part[1])), _order(part[1])))
+    whole, rest = _monomial_division(a, _factors(lead), factor)
+    if len(parts) == 1 and constant == 0:
+        return whole, rest
+    rest = sub(a, mul(whole, b))
+    return (whole, rest) if _within(rest, b) else (const(0), a)
+
+
+def _monomial_division(a: Node, atoms: tuple[Node, ...], factor: int) -> tuple[Node, Node]:
+    """(whole, rest) with a = factor * product(atoms) * whole + rest: the terms it divides, and the
+    others."""
+    constant, parts = terms(a)
+    multiple, constant = (0, constant) if atoms else divmod(constant, factor)
+    whole: Terms = {}
+    rest: Terms = {}
+    for own_factor, atom in parts:
+        others = _without(_factors(atom), atoms)
+        if others is None or own_factor % factor:
+            rest[atom] = own_factor
+        elif others:
+            whole[_monomial(others)] = own_factor // factor
+        else:
+            multiple += own_factor // factor
+    return _sum(multiple, whole), _sum(constant, rest)
+
+
+def _without(factors: tuple[Node, ...], removed: tuple[Node, ...]) -> tuple[Node, ...] | None:
+    """The factors with some taken out; None if one of those is missing."""
+    left = list(factors)
+    for factor in removed:
+        if factor not in left:
+            return None
+        left.remove(factor)
+    return tuple(left)
+
+
+def _shared_factors(atom: Node, others: list[Node]) -> tuple[Node, ...]:
+    """The factors, never negative, that the atom has in common with all the others."""
+    shared: tuple[Node, ...] = ()
+    for factor in _factors(atom):
+        trial = (*shared, factor)
+        divides_all = all(_without(_factors(other), trial) is not None for other in others)
+        if divides_all and bounds(factor)[0] >= 0:
+            shared = trial
+    return shared
+
+
+def _symbolic_quotient(x: Node, b: Node) -> Node:
+    """floor(x / b), where floor(floor(y/e) / b) = floor(y / (e*b))."""
+    if x.op is ops.IFLOOR:
+        return floordiv(x.src[0], mul(x.src[1], b))
+    return Node(ops.IFLOOR, INDEX, (x, b))
+
+
+# ---- proofs ----------------------------------------------------------------------------------------
+def _within(x: Node, size: Index) -> bool:
+    """Whether 0 <= x < size is certain."""
+    return _never_negative(x) and _never_negative(sub(sub(size, 1), x))
+
+
+def _never_negative(value: Node) -> bool:
+    """Whether value >= 0 is certain."""
+    low, high = bounds(value)
+    if low >= 0 or high < 0 or not _is_symbolic(value):
+        return low >= 0
+    return remember(value, "never negative", _is_proved)  # type: ignore[no-any-return]
+
+
+def _is_proved(value: Node) -> bool:
+    """Whether value >= 0 by its bounds after each range and variable is put at the end of its
+    interval where the value is least. That is an end, and known which, if the value is monotone:
+    if the difference of neighbours has one sign."""
+    leaves = {n for n in toposort(value, into_args=True) if n.op in (ops.RANGE, ops.VARIABLE)}
+    for leaf in sorted(leaves, key=_order):
+        if leaf.op is ops.RANGE:
+            first, last = const(0), sub(leaf.arg[1], 1)
+        else:
+            first, last = const(leaf.arg[1]), const(leaf.arg[2])
+        step = bounds(sub(substitute(value, {leaf: add(leaf, 1)}), value))
+        if step[0] >= 0 or step[1] <= 0:
+            value = substitute(value, {leaf: first if step[0] >= 0 else last})
+        if bounds(value)[0] >= 0:
+            return True
+    return False
+
+
+def _is_symbolic(value: Node) -> bool:
+    """Whether a VARIABLE stands below, in sizes of ranges too."""
+    return remember(value, "symbolic", _finds_variable)  # type: ignore[no-any-return]
+
+
+def _finds_variable(value: Node) -> bool:
+    if value.op is ops.ISUM:
+        return any(_is_symbolic(atom) for atom in value.src)
+    if value.op is ops.RANGE:
+        return isinstance(value.arg[1], Node)
+    return any(n.op is ops.VARIABLE for n in toposort(value, into_args=True))
+
+
+def same(a: Index, b: Index) -> bool:
+    """Whether two dimensions are equal, whatever their variables are.
+
+    ValueError if they are equal for some values of the variables and not for others."""
+    if a is b:
+        return True
+    condition = eq(a, b)
+    if condition.op is ops.CONST:
+        return bool(condition.arg)
+    raise ValueError(
+        f"cannot decide whether the dimensions {spell(a)} and {spell(b)} are equal: "
+        "it depends on the values of their variables"
+    )
+
+
+# ---- maximum, minimum and conditions -----------------------------------------------------------------
+def maximum(a: Index, b: Index) -> Node:
+    """The greater of two values."""
+    return _extreme(ops.IMAX, a, b)
+
+
+def minimum(a: Index, b: Index) -> Node:
+    """The lesser of two values."""
+    return _extreme(ops.IMIN, a, b)
+
+
+def _extreme(op: ops.Op, a: Index, b: Index) -> Node:
+    a, b = to_node(a), to_node(b)
+    difference = sub(a, b)
+    if _never_negative(difference):
+        return a if op is ops.IMAX else b
+    if _never_negative(sub(b, a)):
+        return b if op is ops.IMAX else a
+    return Node(op, INDEX, tuple(sorted((a, b), key=_order)))
+
+
+@lru_cache(_REMEMBERED)
+def lt(a: Index, b: Index) -> Node:
+    """a < b as a bool node; a CONST where the bounds decide. Equal conditions are equal nodes:
+    terms stand where their factor is positive, divided by what the factors have in common."""
+    difference = sub(a, b)  # is it negative?
+    if _never_negative(difference):
+        return FALSE
+    if _is_negative(difference):
+        return TRUE
+    constant, parts = terms(difference)
+    common = gcd(*[factor for factor, _ in parts])
+    limit = constant // common  # common*x + constant < 0  <=>  x < ceil(-constant/common)
+    left, right = _sides(parts, common)
+    if not left:
+        return Node(ops.LT, bool_, (const(limit), _built(0, right)))
+    return Node(ops.LT, bool_, (_built(0, left), _built(-limit, right)))
+
+
+def le(a: Index, b: Index) -> Node:
+    """a <= b as a bool node, folded as in `lt`."""
+    return lt(a, add(b, 1))
+
+
+@lru_cache(_REMEMBERED)
+def eq(a: Index, b: Index) -> Node:
+    """a == b as a bool node, folded as in `lt`."""
+    difference = sub(a, b)
+    if difference.op is ops.CONST:
+        return TRUE if difference.arg == 0 else FALSE
+    if _is_negative(difference) or _is_negative(sub(b, a)):
+        return FALSE
+    constant, parts = terms(difference)
+    common = gcd(*[factor for factor, _ in parts])
+    if constant % common:
+        return FALSE
+    sign = common if parts[0][0] > 0 else -common
+    left, right = _sides(parts, sign)
+    return Node(ops.EQ, bool_, (_built(0, left), _built(-constant // sign, right)))
+
+
+def _is_negative(value: Node) -> bool:
+    low, high = bounds(value)
+    if high < 0 or low >= 0 or not _is_symbolic(value):
+        return high < 0
+    return _never_negative(sub(-1, value))
+
+
+def _sides(parts: Parts, divisor: int) -> tuple[Terms, Terms]:
+    """(left, right), both of positive factors, with (the sum of the parts) / divisor = left - right."""
+    left: Terms = {}
+    right: Terms = {}
+    for factor, atom in parts:
+        factor //= divisor
+        if factor > 0:
+            left[atom] = factor
+        else:
+            right[atom] = -factor
+    return left, right
+
+
+def both(*conditions: Node) -> Node:
+    """All conditions hold: CONST False if one is, without those that are True or stand twice."""
+    parts: set[Node] = set()
+    pending = list(conditions)
+    while pending:
+        condition = pending.pop()
+        if condition is FALSE:
+            return FALSE
+        if condition.op is ops.AND:
+            pending.extend(condition.src)
+        elif condition is not TRUE:
+            parts.add(condition)
+    if not parts:
+        return TRUE
+    first, *others = sorted(parts, key=_order)
+    for other in others:
+        first = Node(ops.AND, bool_, (first, other))
+    return first
+
+
+# ---- walks -------------------------------------------------------------------------------------------
+_CONSTRUCTORS: dict[ops.Op, Callable[[Node, tuple[Node, ...]], Node]] = {
+    ops.ISUM: lambda old, src: add(old.arg[0], *map(mul, src, old.arg[1])),
+    ops.IPROD: lambda old, src: reduce(mul, src),
+    ops.IFLOOR: lambda old, src: floordiv(*src),
+    ops.IMOD: lambda old, src: mod(*src),
+    ops.IMAX: lambda old, src: maximum(*src),
+    ops.IMIN: lambda old, src: minimum(*src),
+    ops.LT: lambda old, src: _condition(lt, old, src),
+    ops.LE: lambda old, src: _condition(le, old, src),
+    ops.EQ: lambda old, src: _condition(eq, old, src),
+    ops.AND: lambda old, src: both(*src) if old.dtype is bool_ else old.with_src(src),
+}
+
+
+def _condition(build: Callable[[Index, Index], Node], old: Node, src: tuple[Node, ...]) -> Node:
+    return build(*src) if src[0].dtype is INDEX else old.with_src(src)
+
+
+def rebuild(old: Node, src: tuple[Node, ...]) -> Node:
+    """The operation of `old` on other sources, folded as this file folds."""
+    if src == old.src:
+        return old
+    constructor = _CONSTRUCTORS.get(old.op)
+    return old.with_src(src) if constructor is None else constructor(old, src)
+
+
+def substitute(
+    root: Node, mapping: Mapping[Node, Index], memo: dict[tuple[Node, int], Node] | None = None
+) -> Node:
+    """The root with nodes replaced, all at once, and every index rebuilt in canonical form.
+
+    Works on any node of the graph or kernel stage, inside args too. A range that a KREDUCE binds
+    is another thing than the free range of that number, and is not replaced. ValueError if a
+    replacement depends on a range that a KREDUCE above its place binds (it would be captured).
+    memo may be passed again to share work between calls with the same mapping.
+    """
+    replaced = 0  # ranges among the keys
+    brought = 0  # ranges that replacements depend on
+    for old, new in mapping.items():
+        replaced |= old.free
+        brought |= new.free if isinstance(new, Node) else 0
+    ranges_only = all(old.op is ops.RANGE for old in mapping)
+    done: dict[tuple[Node, int], Node] = {} if memo is None else memo
+    stack = [(root, 0)]
+    while stack:
+        place = stack[-1]
+        current, bound = place  # bound: the ranges of interest that a KREDUCE above binds
+        if place in done:
+            stack.pop()
+            continue
+        if ranges_only and not current.free & replaced & ~bound:
+            done[place] = current
+            continue
+        if current in mapping and not (current.op is ops.RANGE and current.free & bound):
+            done[place] = _uncaptured(current, mapping[current], bound)
+            continue
+        if current.op is ops.KREDUCE:
+            for r in current.src[current.arg[1] :]:
+                bound |= r.free & (replaced | brought)
+        inside = () if ranges_only or current.arg is None else tuple(arg_nodes(current.arg))
+        missing = [n for n in (*current.src, *inside) if (n, bound) not in done]
+        if missing:
+            stack.extend((n, bound) for n in missing)
+            continue
+        stack.pop()
+        new = current
+        if inside:
+            arg = map_arg(current.arg, lambda n, bound=bound: _as_arg(done[n, bound]))
+            new = Node(current.op, current.dtype, current.src, arg)
+        done[place] = rebuild(new, tuple([done[source, bound] for source in current.src]))
+    return done[root, 0]
+
+
+def _as_arg(replacement: Node) -> Index:
+    return dim(replacement) if replacement.dtype is INDEX else replacement
+
+
+def _uncaptured(old: Node, replacement: Index, bound: int) -> Node:
+    if not isinstance(replacement, Node):
+        return const(replacement)
+    if replacement.free & bound:
+        raise ValueError(
+            f"{old} cannot be replaced by {replacement}: a reduction around it binds a range "
+            "of the replacement"
+        )
+    return replacement
+
+
+def _check(position: int, size: int) -> int:
+    if not 0 <= position < size:
+        raise IndexError(f"index {position} is out of range for a dimension of size {size}")
+    return position
+
+
+_VALUES: dict[ops.Op, Callable[..., int]] = {
+    ops.CONST: lambda n: n.arg,
+    ops.ISUM: lambda n, *xs: n.arg[0] + sum(map(operator.mul, xs, n.arg[1])),
+    ops.IPROD: lambda n, *xs: prod(xs),
+    ops.IFLOOR: lambda n, a, b: a // b if b else 0,
+    ops.IMOD: lambda n, a, b: a % b if b else 0,
+    ops.IMAX: lambda n, a, b: max(a, b),
+    ops.IMIN: lambda n, a, b: min(a, b),
+    ops.CHECK: lambda n, position, size: _check(position, size),
+    ops.LT: lambda n, a, b: a < b,
+    ops.LE: lambda n, a, b: a <= b,
+    ops.EQ: lambda n, a, b: a == b,
+    ops.NE: lambda n, a, b: a != b,
+    ops.AND: lambda n, a, b: a & b,
+    ops.OR: lambda n, a, b: a | b,
+    ops.NOT: lambda n, a: not a,
+}
+
+
+def evaluate(value: Index, values: Mapping[Node, int]) -> int:
+    """The number (or, of a condition, the bool) that a value is when its variables and ranges, or
+    any other nodes in it, have the given values.
+
+    ValueError if one is missing; IndexError if a CHECK in it fails.
+    """
+    if not isinstance(value, Node):
+        return value
+    known: dict[Node, int] = dict(values)
+    if value in known:
+        return known[value]
+    for n in toposort(value):
+        if n in known:
+            continue
+        function = _VALUES.get(n.op)
+        if function is None:
+            raise ValueError(f"{spell(value)} needs a value for {spell(n)}")
+        known[n] = function(n, *[known[s] for s in n.src])
+    return known[value]
+
+
+def spell(value: Index) -> str:
+    """A value as people write it, for messages: `2*T + 1`, `(T - 1)//2`, `r0` for range 0."""
+    if not isinstance(value, Node):
+        return str(value)
+    text: dict[Node, str] = {}
+    for n in toposort(value):
+        spelling = _SPELLINGS.get(n.op)
+        text[n] = spelling(n, *[text[s] for s in n.src]) if spelling else f"<{n.op.name}>"
+    return text[value]
+
+
+def _spell_sum(n: Node, *atoms: str) -> str:
+    constant, factors = n.arg
+    parts = [(f, atom if abs(f) == 1 else f"{abs(f)}*{atom}") for f, atom in zip(factors, atoms)]
+    parts.sort(key=lambda part: part[0] < 0)  # a positive term first, if there is one
+    if constant:
+        parts.append((constant, str(abs(constant))))
+    first = ("-" if parts[0][0] < 0 else "") + parts[0][1]
+    return first + "".join(f" {'-' if f < 0 else '+'} {part}" for f, part in parts[1:])
+
+
+def _operand(text: str) -> str:
+    return f"({text})" if " " in text or "//" in text or "%" in text or "*" in text else text
+
+
+_SPELLINGS: dict[ops.Op, Callable[..., str]] = {
+    ops.CONST: lambda n: str(n.value),
+    ops.VARIABLE: lambda n: str(n.arg[0]),
+    ops.RANGE: lambda n: f"r{n.arg[0]}",
+    ops.ISUM: _spell_sum,
+    ops.IPROD: lambda n, *xs: "*".join(map(_operand, xs)),
+    ops.IFLOOR: lambda n, a, b: f"{_operand(a)}//{_operand(b)}",
+    ops.IMOD: lambda n, a, b: f"{_operand(a)}%{_operand(b)}",
+    ops.IMAX: lambda n, a, b: f"max({a}, {b})",
+    ops.IMIN: lambda n, a, b: f"min({a}, {b})",
+    ops.LT: lambda n, a, b: f"{a} < {b}",
+    ops.EQ: lambda n, a, b: f"{a} == {b}",
+    ops.AND: lambda n, a, b: f"{a} and {b}",
+}

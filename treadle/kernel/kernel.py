@@ -1,0 +1,340 @@
+"""The representation on which schedules act: statements under shared loops.
+
+A `Kernel` is a list of statements. Each names, outermost first, the *leaves* (loops) it runs under;
+adjacent statements share the loops of the longest common prefix, so the loop tree follows from the
+list. Values are nodes of the kernel stage over the RANGE nodes of leaves. There are two kinds of
+statement:
+
+    store    writes `values[0]` to `targets[0][index]` (a buffer of the call), under `guard`; with a
+             monoid it combines into what is there, in order (scatter)
+    reduce   accumulates `values` over the leaves in `reduced` into scratch buffers. It starts from
+             the monoid's identity when the first reduced loop opens; its result can be read after
+             that loop has closed
+    copy     a reduce without reduced leaves and without a monoid: writes scratch (staging)
+
+A scratch buffer is addressed logically, one index per dimension, like any other buffer. What it
+occupies follows from the schedule: the leaves that its writer and all its readers share need no room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from treadle.backend.base import Target
+from treadle.ir import index, ops
+from treadle.ir.node import Node, toposort
+
+Extent = int | Node
+
+# the order in which leaves of these kinds stand in a statement, outermost first
+KINDS = ("grid", "local", "loop", "unroll", "vector")
+TAILS = ("peel", "mask", "shift")
+SCOPES = ("thread", "shared", "root")
+
+
+class ScheduleError(ValueError):
+    """An action that cannot be applied. The message says why, in the words of the action."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One loop: its name, how often it runs, its number in expressions, and what becomes of it.
+
+    kind: "grid" (tasks of the pool, blocks of a GPU) | "local" (threads of a block) | "loop" |
+    "unroll" | "vector" (lanes). slot: threads of a block that several local leaves share.
+    """
+
+    name: str
+    extent: Extent
+    number: int
+    kind: str = "loop"
+    slot: int | None = None
+    snake: bool = False
+
+    @property
+    def node(self) -> Node:
+        """Its value in an expression (the constant 0 if it runs once)."""
+        return index.range_(self.number, self.extent)
+
+    @property
+    def bit(self) -> int:
+        """Its bit in `Node.free`."""
+        return 1 << self.number
+
+
+@dataclass(frozen=True)
+class Range:
+    """A range of the kernel in one loop of the tree: the leaves it was split into, outermost first,
+    and its value over them. Points with value >= extent do not exist; `tail` says how they are
+    avoided: "peel" (the code again with static limits) | "mask" (a second, rolled copy with limits
+    computed at run time) | "shift" (the last tile moves back and repeats some points)."""
+
+    name: str
+    extent: Extent
+    leaves: tuple[str, ...]
+    value: Node
+    tail: str = "peel"
+
+
+@dataclass(frozen=True)
+class Stmt:
+    """One statement; see the head of this file.
+
+    targets, values: one per component of the monoid's state. order: leaves, outermost first.
+    partial: reduced leaves that keep an accumulator each, folded when the reduction closes.
+    guard: a store happens only where it is true. hint: "nontemporal" or None.
+    mma: the leaves (m, n, k) that a matrix instruction computes; inflight: its groups left running;
+    skew: iterations of the loop by which the statement runs late.
+    """
+
+    name: str
+    targets: tuple[Node, ...]
+    index: tuple[Node, ...]
+    values: tuple[Node, ...]
+    monoid: str | None
+    order: tuple[str, ...]
+    reduced: frozenset[str] = frozenset()
+    partial: frozenset[str] = frozenset()
+    guard: Node | None = None
+    hint: str | None = None
+    mma: tuple[str, ...] = ()
+    inflight: int = 0
+    skew: int = 0
+
+    @property
+    def is_store(self) -> bool:
+        """Whether it writes a buffer of the call."""
+        return isinstance(self.targets[0].arg[0], int)
+
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        """Every expression in it: values, index, guard."""
+        return (*self.values, *self.index) if self.guard is None else (*self.values, *self.index, self.guard)
+
+    def first_reduced(self) -> int:
+        """The position in `order` of the first reduced leaf (the length if there is none)."""
+        for position, name in enumerate(self.order):
+            if name in self.reduced:
+                return position
+        return len(self.order)
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory of the kernel's own: one per component of a reduction, and one per stage.
+
+    node: the ARG by which expressions address it. scope: "thread" | "shared" (of a block) | "root"
+    (of the whole kernel: what writes it is a phase of its own). layout: names of a staged
+    operand's dimensions, outermost first. pad: elements added to a row; swizzle: bytes, 0 for none;
+    copy: "plain" | "register" | "cp4" | "cp16" | "tma"; depth: slots of the pipeline; producer: a
+    warp of its own issues the copies.
+    """
+
+    name: str
+    node: Node
+    scope: str = "thread"
+    layout: tuple[str, ...] = ()
+    pad: int = 0
+    swizzle: int = 0
+    copy: str = "plain"
+    depth: int = 1
+    producer: int = 0
+    at: str | None = None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Statements, their leaves and ranges, and scratch buffers, for a target."""
+
+    statements: tuple[Stmt, ...]
+    leaves: Mapping[str, Leaf]
+    ranges: Mapping[str, Range]
+    scratch: Mapping[str, Scratch]
+    target: Target
+    persist: int = 0
+    occupancy: int = 0
+    prefetch: Mapping[str, int] = field(default_factory=dict)  # statement -> rows ahead
+
+    # ---- looking up ------------------------------------------------------------------------------
+    def leaf(self, name: str) -> Leaf:
+        """The leaf called `name`."""
+        if name not in self.leaves:
+            raise ScheduleError(f"no leaf is called {name!r}; there are {', '.join(self.leaves)}")
+        return self.leaves[name]
+
+    def statement(self, name: str) -> Stmt:
+        """The statement called `name`."""
+        for statement in self.statements:
+            if statement.name == name:
+                return statement
+        names = ", ".join(s.name for s in self.statements)
+        raise ScheduleError(f"no statement is called {name!r}; there are {names}")
+
+    @cached_property
+    def range_of(self) -> dict[str, Range]:
+        """The range that each leaf belongs to."""
+        return {name: r for r in self.ranges.values() for name in r.leaves}
+
+    @cached_property
+    def by_number(self) -> dict[int, Leaf]:
+        """Leaves by the number of their RANGE node."""
+        return {leaf.number: leaf for leaf in self.leaves.values()}
+
+    @cached_property
+    def reads(self) -> tuple[frozenset[str], ...]:
+        """For each statement, the names of the scratch buffers that it reads."""
+        return tuple(scratch_reads(s) for s in self.statements)
+
+    def fresh_numbers(self) -> Iterator[int]:
+        """Numbers that no leaf has."""
+        number = max(self.by_number, default=-1) + 1
+        while True:
+            yield number
+            number += 1
+
+    def step(self, name: str) -> int:
+        """By how much the leaf's range grows with it (0 where it takes part in no plain product,
+        as in a range that was fused)."""
+        leaf, owner = self.leaves[name], self.range_of[name]
+        found = index.coefficient(owner.value, leaf.node)
+        return found if isinstance(found, int) else 0
+
+    # ---- changing --------------------------------------------------------------------------------
+    def with_leaves(self, *changed: Leaf) -> Kernel:
+        """The kernel with these leaves in place of those of the same name."""
+        return replace(self, leaves={**self.leaves, **{leaf.name: leaf for leaf in changed}})
+
+    def with_statement(self, changed: Stmt) -> Kernel:
+        """The kernel with this statement in place of the one of the same name."""
+        statements = tuple(changed if s.name == changed.name else s for s in self.statements)
+        return replace(self, statements=statements)
+
+    def arranged(self) -> Kernel:
+        """The kernel with the leaves of every statement in the order of their kinds."""
+
+        def rank(name: str) -> int:
+            return KINDS.index(self.leaves[name].kind)
+
+        statements = tuple(
+            replace(s, order=tuple(sorted(s.order, key=rank))) for s in self.statements
+        )
+        return replace(self, statements=statements)
+
+    def __str__(self) -> str:
+        return show_kernel(self)
+
+
+def shared_prefix(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """The longest common prefix of some orders."""
+    first, *others = orders
+    length = len(first)
+    for order in others:
+        same = 0
+        while same < min(length, len(order)) and order[same] == first[same]:
+            same += 1
+        length = same
+    return tuple(first[:length])
+
+
+def loads(statement: Stmt) -> list[Node]:
+    """Every LOAD of a statement, sources before users."""
+    return [n for n in toposort(statement.roots) if n.op is ops.LOAD]
+
+
+def scratch_reads(statement: Stmt) -> frozenset[str]:
+    """The names of the scratch buffers that a statement reads."""
+    names = (n.src[0].arg[0] for n in loads(statement))
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def home(kernel: Kernel, name: str) -> tuple[str, ...]:
+    """The leaves that the writer of a scratch buffer shares with all its readers, and with every
+    statement between: inside them the buffer lives. A reduced leaf of the writer is never shared."""
+    touching = [
+        n
+        for n, s in enumerate(kernel.statements)
+        if any(t.arg[0] == name for t in s.targets) or name in kernel.reads[n]
+    ]
+    between = kernel.statements[touching[0] : touching[-1] + 1]
+    writer = between[0]
+    return shared_prefix([writer.order[: writer.first_reduced()], *(s.order for s in between)])
+
+
+# ---- text ----------------------------------------------------------------------------------------
+def show_extent(extent: Extent) -> str:
+    """An extent in words: a number, or the formula of a symbolic one."""
+    return str(extent) if isinstance(extent, int) else show_expression(extent)
+
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
+          "and": "&", "or": "|", "xor": "^"}  # fmt: skip
+
+
+def show_expression(root: Node, names: Mapping[int, str] | None = None) -> str:
+    """An expression as a formula; ranges by the names of their leaves."""
+    text: dict[Node, str] = {}
+    for node in toposort(root):
+        parts = [text[s] for s in node.src]
+        text[node] = _formula(node, parts, names or {})
+    return text[root]
+
+
+def _formula(node: Node, parts: list[str], names: Mapping[int, str]) -> str:
+    name = node.op.name
+    if node.op is ops.CONST:
+        return str(node.value)
+    if node.op is ops.RANGE:
+        return names.get(node.arg[0], f"r{node.arg[0]}")
+    if node.op is ops.VARIABLE:
+        return str(node.arg[0])
+    if node.op is ops.SCALAR:
+        return f"scalar{node.arg}"
+    if node.op is ops.ARG:
+        return node.arg[0] if isinstance(node.arg[0], str) else f"arg{node.arg[0]}"
+    if node.op is ops.LOAD:
+        axes = node.arg
+        guard = f" if {parts[1 + axes]}" if len(parts) > 1 + axes else ""
+        return f"{parts[0]}[{', '.join(parts[1 : 1 + axes])}{guard}]"
+    if node.op is ops.ISUM:
+        constant, factors = node.arg
+        terms = [p if f == 1 else f"{f}*{p}" for f, p in zip(factors, parts)]
+        return "(" + " + ".join([*terms, *([str(constant)] if constant else [])]) + ")"
+    if name in _INFIX and len(parts) == 2:
+        return f"({parts[0]} {_INFIX[name]} {parts[1]})"
+    if node.op in (ops.CAST, ops.BITCAST):
+        name = f"{name} {node.dtype}"
+    return f"{name}({', '.join(parts)})"
+
+
+def show_kernel(kernel: Kernel) -> str:
+    """The loop nest as indented text, a line per loop and per statement."""
+    names = {leaf.number: leaf.name for leaf in kernel.leaves.values()}
+    lines: list[str] = []
+    opened: tuple[str, ...] = ()
+    for statement in kernel.statements:
+        common = shared_prefix([opened, statement.order]) if opened else ()
+        for depth, name in enumerate(statement.order[len(common) :], start=len(common)):
+            leaf = kernel.leaves[name]
+            mark = " reduced" if name in statement.reduced else ""
+            lines.append(f"{'  ' * depth}{leaf.kind} {name} < {show_extent(leaf.extent)}{mark}")
+        opened = statement.order
+        lines.append("  " * len(opened) + _show_statement(statement, names))
+    for scratch in kernel.scratch.values():
+        if scratch.scope != "thread":
+            lines.append(f"{scratch.name}: {scratch.scope}, {scratch.node.dtype}")
+    return "\n".join(lines)
+
+
+def _show_statement(statement: Stmt, names: Mapping[int, str]) -> str:
+    targets = ", ".join(_formula(t, [], names) for t in statement.targets)
+    place = ", ".join(show_expression(i, names) for i in statement.index)
+    values = ", ".join(show_expression(v, names) for v in statement.values)
+    how = f" {statement.monoid}=" if statement.monoid else " ="
+    guard = f" if {show_expression(statement.guard, names)}" if statement.guard is not None else ""
+    hint = f"  ; {statement.hint}" if statement.hint else ""
+    return f"{statement.name}: {targets}[{place}]{how} {values}{guard}{hint}"
+
+

@@ -1,0 +1,109 @@
+"""Where elements lie: flat offsets into the buffers of a call and into scratch buffers.
+
+A scratch buffer is addressed logically. In memory a dimension needs room only for what varies inside
+the buffer's home (the leaves that its writer shares with all its readers):
+
+    position in dimension d = index of d with the home's leaves at 0
+
+and the dimensions lie row-major, the one that the writer walks with vector lanes innermost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from treadle.ir import index, ops
+from treadle.ir.node import Node
+from treadle.kernel.kernel import Extent, Kernel, Stmt, home, loads
+
+ROOT = "root"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one scratch buffer lies in memory: its strides by dimension, its elements, and the leaves
+    of its home, which do not move it."""
+
+    strides: tuple[Extent, ...]
+    size: Extent
+    home: tuple[Node, ...]
+
+    def offset(self, place: Sequence[Node]) -> Node:
+        """The flat offset of the element at a logical place."""
+        flat = index.add(*(index.mul(i, stride) for i, stride in zip(place, self.strides)))
+        return index.substitute(flat, dict.fromkeys(self.home, 0)) if self.home else flat
+
+
+def strides_of(shape: Sequence[Extent]) -> tuple[Extent, ...]:
+    """Row-major strides in elements."""
+    strides: list[Extent] = []
+    step: Extent = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = index.dim(index.mul(step, size))
+    return tuple(reversed(strides))
+
+
+def buffer_offset(buffer: Node, place: Sequence[Node]) -> Node:
+    """The flat offset of an element of a buffer of the call."""
+    return index.add(*(index.mul(i, s) for i, s in zip(place, strides_of(buffer.shape))))
+
+
+def layouts(kernel: Kernel) -> dict[str, Layout]:
+    """The layout of every scratch buffer."""
+    places: dict[str, list[tuple[Node, ...]]] = {name: [] for name in kernel.scratch}
+    writers: dict[str, Stmt] = {}
+    for statement in kernel.statements:
+        for target in statement.targets:
+            if target.arg[0] in places:
+                places[target.arg[0]].append(statement.index)
+                writers.setdefault(target.arg[0], statement)
+        for load in loads(statement):
+            if load.src[0].arg[0] in places:
+                places[load.src[0].arg[0]].append(load.src[1:])
+    return {
+        name: _layout(kernel, name, found, writers[name])
+        for name, found in places.items()
+        if name in writers
+    }
+
+
+def _layout(
+    kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: Stmt
+) -> Layout:
+    scratch = kernel.scratch[name]
+    if scratch.scope == ROOT:
+        leaves: tuple[Node, ...] = ()
+    else:
+        nodes = (kernel.leaves[leaf].node for leaf in home(kernel, name))
+        leaves = tuple(n for n in nodes if n.op is ops.RANGE)
+    fixed = dict.fromkeys(leaves, 0)
+    rank = len(writer.index)
+    extents: list[Extent] = []
+    for dimension in range(rank):
+        inside = [index.substitute(place[dimension], fixed) for place in places]
+        if scratch.scope == ROOT:
+            extents.append(_padded(scratch.node.shape[dimension], inside))
+        else:
+            extents.append(max(index.bounds(i)[1] for i in inside) + 1)
+    order = _order(kernel, writer, rank)
+    row_major = strides_of([extents[d] for d in order])
+    strides = [row_major[order.index(d)] for d in range(rank)]
+    return Layout(tuple(strides), index.product(extents), leaves)
+
+
+def _padded(size: Extent, places: list[Node]) -> Extent:
+    """A dimension of a root buffer with room for whole tiles, where its size is known."""
+    if isinstance(size, int):
+        return max(size, *(index.bounds(i)[1] + 1 for i in places))
+    return size
+
+
+def _order(kernel: Kernel, writer: Stmt, rank: int) -> list[int]:
+    """Dimensions from the outermost to the innermost in memory."""
+    lanes = 0
+    for name in writer.order:
+        if kernel.leaves[name].kind == "vector":
+            lanes |= kernel.leaves[name].bit
+    return sorted(range(rank), key=lambda d: bool(writer.index[d].free & lanes))

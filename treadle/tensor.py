@@ -1,0 +1,352 @@
+"""Tensor: a cell that holds an array, with the vocabulary of NumPy and PyTorch.
+
+Nothing runs until a value is needed. The methods come from the table of public names
+(`graph/public.py`): here is what makes a Tensor a cell: creation, leaving, assignment, gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from treadle import convert, dims
+from treadle.engine import device as devices
+from treadle.engine.cell import NO_BINDINGS, Cell, bind
+from treadle.engine.realize import LOCK, realize
+from treadle.engine.storage import memory
+from treadle.graph import build, grad, indexing
+from treadle.ir import dtype as dt
+from treadle.ir import ops
+from treadle.ir.dtype import DType
+from treadle.ir.node import Node, toposort
+
+_recording = True  # False inside no_grad()
+_tracked: dict[Node, Any] = {}  # leaf -> weak reference to the cell that requires its gradient
+
+
+class Tensor(Cell):
+    """An array of one dtype on one device; lazy, never aliased.
+
+    data: a number, nested lists of numbers, bytes, a NumPy array (copied), a Tensor, or anything
+    with `__dlpack__` or `__array__`. dtype: a treadle dtype or its name; by default float32 for
+    Python floats, int64 for ints, bool for bools, the array's own for arrays. device: "CPU", "C" or
+    "INTERP". requires_grad: whether `backward` leaves a gradient here.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]) @ Tensor([1.0, 1.0])
+    Tensor([3., 7.])
+    """
+
+    __slots__ = ("grad", "_requires_grad")
+    __array_priority__ = 1000
+    grad: Tensor | None
+
+    def __init__(
+        self,
+        data: Any,
+        dtype: DType | str | None = None,
+        device: str | None = None,
+        requires_grad: bool = False,
+    ) -> None:
+        place = devices.canonical(device)
+        if isinstance(data, Tensor):
+            node, bindings = data.node, data.bindings
+            if device is not None and data.device != place:
+                node = convert.moved(data, place)
+            if dtype is not None:
+                node = build.cast(node, convert.as_dtype(dtype))
+        else:
+            node = convert.to_node(data, None if dtype is None else convert.as_dtype(dtype), place)
+            bindings = NO_BINDINGS
+        super().__init__(node, bindings)
+        self.grad = None
+        self._requires_grad = False
+        if requires_grad:
+            self.requires_grad = True
+
+    @classmethod
+    def _of(cls, node: Node, bindings: dict[str, int] = NO_BINDINGS) -> Tensor:
+        """The Tensor of a node; inside `no_grad` no gradient flows back through it."""
+        self = object.__new__(cls)
+        Cell.__init__(self, node if _recording else build.stop_gradient(node), bindings)
+        self.grad = None
+        self._requires_grad = False
+        return self
+
+    # ---- what it is ------------------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes, outermost first: ints, or Dims where a Variable is involved."""
+        return tuple([s if type(s) is int else dims.dim(s, self.bindings) for s in self.node.shape])
+
+    @property
+    def dtype(self) -> DType:
+        return self.node.dtype  # type: ignore[no-any-return]
+
+    @property
+    def device(self) -> str:
+        """The name of the device that holds the value, or will compute it."""
+        return convert.device_of(self.node)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.node.shape)
+
+    def dim(self) -> int:
+        """The number of axes."""
+        return len(self.node.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    def numel(self) -> int:
+        """The number of elements."""
+        total = 1
+        for size in dims.values(self.node.shape, self.bindings):
+            total *= size
+        return total
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.numel() * self.dtype.itemsize
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one axis."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def __len__(self) -> int:
+        if not self.node.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.node.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return (self[i] for i in range(len(self)))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # ---- values ----------------------------------------------------------------------------------
+    def realize(self, *others: Tensor) -> Tensor:
+        """Compute this tensor (and others) now, as one program. Returns itself."""
+        realize((self, *others))
+        return self
+
+    def numpy(self) -> np.ndarray:
+        """The value as a NumPy array of one's own (bfloat16 as float32)."""
+        with LOCK:
+            realize((self,))
+            stored = memory[self.node].array(self.dtype, dims.values(self.node.shape, self.bindings))
+            return dt.to_compute(self.dtype, np.array(stored))
+
+    def tolist(self) -> Any:
+        """The value as nested lists of Python numbers."""
+        return self.numpy().tolist()
+
+    def item(self) -> int | float | bool:
+        """The one element as a Python number. ValueError if there is not exactly one."""
+        if self.numel() != 1:
+            raise ValueError(f"item() needs a tensor of one element, not of shape {self.shape}")
+        return self.numpy().item()  # type: ignore[no-any-return]
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise ValueError(
+                f"the truth of a tensor of shape {self.shape} is ambiguous: use .any() or .all()"
+            )
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iub" or self.numel() != 1:
+            raise TypeError("only an integer tensor of one element can be an index")
+        return int(self.item())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a treadle tensor is always copied into a NumPy array")
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype)
+
+    def __repr__(self) -> str:
+        return convert.show(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        copy = Tensor(self.numpy(), dtype=self.dtype, device=self.device)
+        copy.requires_grad = self._requires_grad
+        return copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self.numpy(), self.dtype, self.device, self._requires_grad)
+
+    # ---- writing -----------------------------------------------------------------------------------
+    def assign(self, value: Any) -> Tensor:
+        """Put a new value of the same shape and dtype into this cell (in place in memory when
+        nothing else needs the old one). Returns itself."""
+        node, bindings = convert.operand(value, self)
+        if node.shape != self.node.shape:
+            node = build.expand(node, self.node.shape)
+        if node.dtype is not self.dtype:
+            raise TypeError(
+                f"assign: the value is {node.dtype}, the tensor {self.dtype}; cast it: .cast({self.dtype})"
+            )
+        self._put(node, bindings)
+        return self
+
+    def _put(self, node: Node, bindings: dict[str, int]) -> None:
+        if self._requires_grad:
+            if _recording:
+                raise RuntimeError(
+                    "this tensor requires a gradient and is changed in place: wrap it in "
+                    "`with treadle.no_grad():`, or write x = x + .. to make a new tensor"
+                )
+            self._track(memory.defer(build.stop_gradient(node), self.device, self.node))
+            return
+        self.bindings = bind(self.bindings, bindings)
+        if self.target is None and self.node.op is ops.BUFFER and not memory.is_deferred(self.node):
+            self.target = self.node
+        self.node = node if _recording else build.stop_gradient(node)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        node, bindings = convert.operand(value, self)
+        place, more = convert.index_key(key, self)
+        self._put(indexing.setitem(self.node, place, node), bind(bind(self.bindings, bindings), more))
+
+    def __getitem__(self, key: Any) -> Tensor:
+        place, bindings = convert.index_key(key, self)
+        return Tensor._of(indexing.getitem(self.node, place), bind(self.bindings, bindings))
+
+    # ---- gradients -----------------------------------------------------------------------------------
+    @property
+    def requires_grad(self) -> bool:
+        """Whether a gradient flows back to this tensor or through it."""
+        if self._requires_grad:
+            return True
+        return bool(_tracked) and any(n in _tracked for n in grad.differentiable_leaves(self.node))
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if value and not self.dtype.is_float:
+            raise TypeError(f"only floating-point tensors can require a gradient, not {self.dtype}")
+        if value and not self._requires_grad:
+            self._requires_grad = True
+            self._track(memory.defer(build.stop_gradient(self.node), self.device))
+        elif not value:
+            self._requires_grad = False
+            _tracked.pop(self.node, None)
+
+    def requires_grad_(self, value: bool = True) -> Tensor:
+        """Set `requires_grad`. Returns itself."""
+        self.requires_grad = value
+        return self
+
+    def _track(self, leaf: Node) -> None:
+        """This cell is `leaf` from now on, and its gradient is wanted."""
+        _tracked.pop(self.node, None)
+        self.node = leaf
+        _tracked[leaf] = convert.reference(self, _tracked, leaf)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether `backward` would leave a gradient here (or no gradient is involved)."""
+        return self._requires_grad or not self.requires_grad
+
+    def detach(self) -> Tensor:
+        """The same value, through which no gradient flows."""
+        return Tensor._of(build.stop_gradient(self.node), self.bindings)
+
+    @property
+    def data(self) -> Tensor:
+        """The value, detached."""
+        return self.detach()
+
+    def backward(self, gradient: Any = None) -> None:
+        """Add d self / d x to `x.grad` for every tensor x that requires a gradient.
+
+        gradient: the cotangent, of this tensor's shape; may be left out for one element.
+        RuntimeError if nothing below requires a gradient.
+        """
+        seed = self._seed(gradient)
+        leaves = [n for n in grad.differentiable_leaves(self.node) if n in _tracked]
+        if not leaves:
+            raise RuntimeError("backward: no tensor that this one depends on has requires_grad=True")
+        nodes = grad.gradients([self.node], [seed], leaves)
+        for leaf, node in zip(leaves, nodes, strict=True):
+            cell = _tracked[leaf]()
+            if cell is None or node is None:
+                continue
+            new = Tensor._of(node, self.bindings)
+            cell.grad = new if cell.grad is None else cell.grad + new
+
+    def gradient(self, *targets: Tensor, gradient: Any = None) -> list[Tensor]:
+        """d self / d target for each target, as tensors; nothing is accumulated."""
+        nodes = grad.gradients([self.node], [self._seed(gradient)], [t.node for t in targets])
+        return [Tensor._of(node, self.bindings) for node in nodes]
+
+    def _seed(self, gradient: Any) -> Node:
+        if gradient is not None:
+            node, _ = convert.operand(gradient, self)
+            return build.cast(build.expand(node, self.node.shape), self.dtype)
+        if self.numel() != 1:
+            raise RuntimeError(
+                f"backward of a tensor of shape {self.shape} needs `gradient=`, a tensor of that shape;"
+                " only one element has a gradient by itself"
+            )
+        return build.const(1, self.dtype, self.node.shape)
+
+    # ---- devices -----------------------------------------------------------------------------------
+    def to(self, *where: Any, dtype: DType | str | None = None, device: str | None = None) -> Tensor:
+        """This tensor as another dtype and/or on another device: `x.to("C")`, `x.to(float16)`."""
+        for what in where:
+            if isinstance(what, DType) or (isinstance(what, str) and what in dt.BY_NAME):
+                dtype = what
+            elif isinstance(what, Tensor):
+                dtype, device = what.dtype, what.device
+            else:
+                device = what
+        node = self.node if device is None else convert.moved(self, devices.canonical(device))
+        return Tensor._of(node if dtype is None else build.cast(node, convert.as_dtype(dtype)), self.bindings)
+
+    def to_device(self, device: str) -> Tensor:
+        """This tensor on another device (Array API)."""
+        return self.to(device=device)
+
+    def cpu(self) -> Tensor:
+        """This tensor on the device CPU."""
+        return self.to(device="CPU")
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Inside, results do not carry gradients, and tensors that require one may be assigned."""
+    global _recording
+    before, _recording = _recording, False
+    try:
+        yield
+    finally:
+        _recording = before
+
+
+def _unpickle(array: np.ndarray, dtype: DType, device: str, requires_grad: bool) -> Tensor:
+    return Tensor(array, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def tracked_cells(node: Node) -> list[Tensor]:
+    """The tensors with requires_grad=True on which a node depends."""
+    found: Sequence[Node] = [n for n in toposort(node) if n in _tracked]
+    return [cell for n in found if (cell := _tracked[n]()) is not None]

@@ -1,0 +1,132 @@
+"""Functions of functions: derivatives, and loops with a carried value.
+
+They act on the graph that a function builds, so they compose with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from treadle.engine.cell import NO_BINDINGS, bind
+from treadle.engine.storage import memory
+from treadle.graph import build
+from treadle.graph import scan as loops
+from treadle.graph.grad import gradients
+from treadle.graph.tree import flatten, unflatten
+from treadle.ir.node import Node
+from treadle.tensor import Tensor
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0
+) -> Callable[..., tuple[Tensor, Any]]:
+    """The function that returns `f(..)` and its derivative by the arguments numbered `argnums`.
+
+    f returns one floating tensor of one element. An argument may be a tree (tuple, list, dict) of
+    floating tensors; its derivative is a tree of the same structure. Source: JAX's `value_and_grad`.
+
+    >>> value_and_grad(lambda x: (x * x).sum())(Tensor([1.0, 2.0]))[1].tolist()
+    [2.0, 4.0]
+    """
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @wraps(f)
+    def run(*args: Any, **named: Any) -> tuple[Tensor, Any]:
+        inner = list(args)
+        wanted: list[Node] = []
+        given: dict[Node, Node] = {}
+        structures = []
+        for number in numbers:
+            if not -len(args) <= number < len(args):
+                raise TypeError(f"grad: there is no argument {number} among {len(args)}")
+            leaves, structure = flatten(args[number])
+            own = [_argument(leaf, given) for leaf in leaves]
+            wanted += [tensor.node for tensor in own]
+            structures.append((structure, len(own)))
+            inner[number] = unflatten(structure, own)
+        result = f(*inner, **named)
+        if not isinstance(result, Tensor) or result.numel() != 1 or not result.dtype.is_float:
+            shown = f"a tensor of {result.dtype} {result.shape}" if isinstance(result, Tensor) else repr(result)
+            raise TypeError(f"grad: the function must return one floating number as a tensor, not {shown}")
+        seed = build.const(1, result.dtype, result.node.shape)
+        found = gradients([result.node], [seed], wanted, unreached="zero")
+        value, *outer = loops.substitute([result.node, *found], given)  # type: ignore[list-item]
+        tensors = iter([Tensor._of(node, result.bindings) for node in outer])
+        trees = [unflatten(s, [next(tensors) for _ in range(count)]) for s, count in structures]
+        return Tensor._of(value, result.bindings), trees[0] if isinstance(argnums, int) else tuple(trees)
+
+    return run
+
+
+def _argument(leaf: Any, given: dict[Node, Node]) -> Tensor:
+    """A stand-in for an argument: a leaf of its own, which `given` maps to the argument's value."""
+    if not isinstance(leaf, Tensor):
+        raise TypeError(f"grad: arguments to differentiate by are tensors, not {type(leaf).__name__}")
+    stand_in = memory.defer(leaf.node, leaf.device)
+    given[stand_in] = leaf.node
+    return Tensor._of(stand_in, leaf.bindings)
+
+
+def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """The function that computes the derivative of f; see `value_and_grad`.
+
+    >>> grad(grad(lambda x: x**3))(Tensor(2.0)).item()
+    12.0
+    """
+    both = value_and_grad(f, argnums)
+
+    @wraps(f)
+    def run(*args: Any, **named: Any) -> Any:
+        return both(*args, **named)[1]
+
+    return run
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+) -> tuple[Any, Any]:
+    """Carry a value through a loop: `carry, y = f(carry, x)` for every x along the first axis of xs.
+
+    init, xs: trees of tensors; f gets trees of tensors and returns `(carry, y)`, the carry with the
+    structure, shapes and dtypes of `init`. Returns the last carry and the stacked ys. f is called
+    once: the loop is a loop in the program too. Source: JAX's `lax.scan`.
+
+    >>> scan(lambda total, x: (total + x, total + x), Tensor(0.0), Tensor([1.0, 2.0, 3.0]))[1].tolist()
+    [1.0, 3.0, 6.0]
+    """
+    bindings = NO_BINDINGS
+    nodes = []
+    for tree in (init, xs):
+        leaves, structure = flatten(tree)
+        for leaf in leaves:
+            if isinstance(leaf, Tensor):
+                bindings = bind(bindings, leaf.bindings)
+        nodes.append(unflatten(structure, [_node(leaf) for leaf in leaves]))
+
+    def body(carry: Any, x: Any) -> Any:
+        returned = f(_tensors(carry, bindings), _tensors(x, bindings))
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            return returned
+        parts = []
+        for tree in returned:
+            leaves, structure = flatten(tree)
+            parts.append(unflatten(structure, [_node(leaf) for leaf in leaves]))
+        return tuple(parts)
+
+    carry, ys = loops.scan(body, nodes[0], nodes[1], length, reverse)
+    return _tensors(carry, bindings), _tensors(ys, bindings)
+
+
+def _node(leaf: Any) -> Any:
+    return leaf.node if isinstance(leaf, Tensor) else leaf
+
+
+def _tensors(tree: Any, bindings: dict[str, int]) -> Any:
+    leaves, structure = flatten(tree)
+    return unflatten(structure, [Tensor._of(n, bindings) if isinstance(n, Node) else n for n in leaves])
