@@ -22,12 +22,13 @@ from treadle.graph.build import (
     normalize_axes,
     normalize_axis,
     pad,
+    permute,
     reduce,
     reshape,
     stop_gradient,
     where,
 )
-from treadle.graph.elementwise import abs_, add, div, lt, mul, ne, rounded_once, square, sub
+from treadle.graph.elementwise import abs_, add, div, lt, ne, rounded_once, square, sub
 from treadle.graph.functions import exp, log, sqrt
 from treadle.graph.movement import narrow, on_or_below
 from treadle.graph.public import public
@@ -236,6 +237,28 @@ def cumsum(x: Node, dim: int, *, dtype: DType | None = None) -> Node:
     if not rank:
         return cast(x, wanted)
     last = [*(n for n in range(rank) if n != axis), axis]
-    moved = alu_permute(cast(cast(x, wanted), wide), last)
+    moved = permute(cast(cast(x, wanted), wide), last)
     back = [last.index(n) for n in range(rank)]
-    return cast(alu_permute(_running_sum(moved), back), wanted)
+    return cast(permute(_running_sum(moved), back), wanted)
+
+
+def _running_sum(x: Node) -> Node:
+    """`cumsum` along the last dimension."""
+    size, before = x.shape[-1], x.shape[:-1]
+    if shapes.bounds(size)[1] <= _BLOCK:
+        return _triangle(x)
+    blocks = shapes.divide_up(size, _BLOCK)
+    whole = shapes.multiply(blocks, _BLOCK)
+    keep: list[tuple[Dim, Dim]] = [(0, 0)] * len(before)
+    rows = reshape(pad(x, [*keep, (0, shapes.subtract(whole, size))]), (*before, blocks, _BLOCK))
+    upto = _running_sum(reduce("add", rows, -1))
+    earlier = pad(narrow(upto, len(before), 0, shapes.subtract(blocks, 1)), [*keep, (1, 0)])
+    result = add(_triangle(rows), reshape(earlier, (*before, blocks, 1)))
+    return narrow(reshape(result, (*before, whole)), len(before), 0, size)
+
+
+def _triangle(x: Node) -> Node:
+    """The running sum as a sum over a triangle: out[j] = sum of x[k] for k <= j."""
+    size, before = x.shape[-1], x.shape[:-1]
+    square_ = expand(reshape(x, (*before, 1, size)), (*before, size, size))
+    return reduce("add", where(on_or_below(size, size, 0), square_, const(0, x.dtype)), -1)

@@ -1,13 +1,13 @@
-"""Integer algebra: addresses, dimensions, and the conditions on them, in canonical form.
+"""Integer algebra: addresses, dimensions, and conditions on them, in canonical form.
 
 A value is an int or a node of dtype `index`. Every constructor folds as it builds, so no pass ever
 simplifies an index: equal polynomials are the same node, and a constant is a CONST.
 
-    value = constant + sum of (coefficient * atom)            ISUM, atoms in structural order
-    atom  = RANGE | VARIABLE | any other leaf of dtype index
-          | product of two or more atoms                      IPROD, sorted; products distribute
-          | floor(value / positive) | value mod positive      IFLOOR, IMOD
-          | max(value, value) | min(value, value)             IMAX, IMIN, unless bounds decide
+    value = constant + sum of (factor * atom)           ISUM, atoms in structural order
+    atom  = RANGE | VARIABLE | any other node of dtype index
+          | product of two or more atoms                IPROD, sorted; products distribute over sums
+          | floor(value / positive) | value mod positive                            IFLOOR, IMOD
+          | max(value, value) | min(value, value)       IMAX, IMIN, unless bounds decide
 
 A divisor must be positive. Where one may be 0 (a Variable that may be 0), a quotient or remainder
 has no promised value at that point; `evaluate` gives 0 there, as integer division does everywhere.
@@ -18,23 +18,38 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, reduce
-from math import gcd, prod
+from math import gcd
+from typing import TypeVar, cast
 
 from treadle.ir import ops
 from treadle.ir.dtype import bool_
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.node import Node, arg_nodes, map_arg, remember, toposort
+from treadle.ir.spell import evaluate, spell
+
+__all__ = [
+    "FALSE", "TRUE", "Index", "add", "as_int", "as_node", "both", "bounds", "coefficient", "const",
+    "dim", "eq", "evaluate", "floordiv", "le", "lt", "maximum", "minimum", "mod", "mul", "product",
+    "range_", "rebuild", "same", "spell", "split", "sub", "substitute", "terms", "variable",
+    "variables",
+]  # fmt: skip
 
 Index = int | Node  # what every function here accepts
-Terms = dict[Node, int]  # atom -> coefficient
+Terms = dict[Node, int]  # atom -> factor
 Parts = tuple[tuple[int, Node], ...]  # the same as pairs, in structural order
 
 TRUE = Node(ops.CONST, bool_, (), 1)
 FALSE = Node(ops.CONST, bool_, (), 0)
 
 _KEPT = 1024  # constants up to this size stay alive once made
-_REMEMBERED = 4096  # calls of each constructor whose results are remembered
 _kept: dict[int, Node] = {}
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def _remembered(function: F) -> F:
+    """The last few thousand results are looked up: the layers of a network have equal indices."""
+    return cast(F, lru_cache(maxsize=4096)(function))
 
 
 # ---- leaves and conversions ----------------------------------------------------------------------
@@ -61,15 +76,15 @@ def variable(name: str, low: int, high: int) -> Node:
     ValueError if low is greater than high.
     """
     if low > high:
-        raise ValueError(f"variable {name}: the least value {low} is above the greatest {high}")
+        raise ValueError(f"variable {name}: its least value {low} is above its greatest {high}")
     return const(low) if low == high else Node(ops.VARIABLE, INDEX, (), (name, low, high))
 
 
-def to_node(value: Index) -> Node:
+def as_node(value: Index) -> Node:
     """The value as a node. TypeError if it is neither an integer nor a node of dtype index."""
     if isinstance(value, Node):
         if value.dtype is not INDEX:
-            raise TypeError(f"an index or a dimension must be of dtype index, not {value.dtype}")
+            raise TypeError(f"an index or a dimension has dtype index, but this has {value.dtype}")
         return value
     return const(value)
 
@@ -77,7 +92,7 @@ def to_node(value: Index) -> Node:
 def dim(value: Index) -> Index:
     """The value as it stands in a shape: an int when it is constant, else the node."""
     if isinstance(value, Node):
-        return value.arg if value.op is ops.CONST else value  # type: ignore[no-any-return]
+        return value.arg if value.op is ops.CONST else value
     return operator.index(value)
 
 
@@ -96,8 +111,16 @@ def bounds(value: Index) -> tuple[int, int]:
     return value, value
 
 
+def variables(value: Index) -> list[Node]:
+    """The VARIABLEs that it depends on, by name; those in sizes of ranges too."""
+    if not isinstance(value, Node):
+        return []
+    found = [n for n in toposort(value, into_args=True) if n.op is ops.VARIABLE]
+    return sorted(found, key=_order)
+
+
 # ---- sums and products ---------------------------------------------------------------------------
-@lru_cache(_REMEMBERED)
+@_remembered
 def add(*values: Index) -> Node:
     """The sum of any number of values."""
     total: Terms = {}
@@ -107,13 +130,15 @@ def add(*values: Index) -> Node:
     return _sum(constant, total)
 
 
-@lru_cache(_REMEMBERED)
+@_remembered
 def sub(a: Index, b: Index) -> Node:
     """a - b."""
-    return _sum(*_difference(a, b))
+    total: Terms = {}
+    constant = _accumulate(total, a, 1) + _accumulate(total, b, -1)
+    return _sum(constant, total)
 
 
-@lru_cache(_REMEMBERED)
+@_remembered
 def mul(a: Index, b: Index) -> Node:
     """a * b; products distribute over sums."""
     a, b = dim(a), dim(b)
@@ -150,8 +175,8 @@ def product(values: Iterable[Index]) -> Index:
 
 
 def terms(value: Index) -> tuple[int, Parts]:
-    """(constant, ((coefficient, atom), ..)): value = constant + sum of coefficient * atom."""
-    value = to_node(value)
+    """(constant, ((factor, atom), ..)): value = constant + sum of factor * atom."""
+    value = as_node(value)
     if value.op is ops.ISUM:
         return value.arg[0], tuple(zip(value.arg[1], value.src))
     if value.op is ops.CONST:
@@ -164,12 +189,9 @@ def coefficient(value: Index, atom: Node) -> Index:
     symbolic (T in i*T + j). Uses of the atom inside a quotient, a maximum .. do not count."""
     found: list[Index] = []
     for factor, term in terms(value)[1]:
-        if term is atom:
-            found.append(factor)
-        elif term.op is ops.IPROD and atom in term.src:
-            others = list(term.src)
-            others.remove(atom)
-            found.append(mul(_monomial(tuple(others)), factor))
+        others = _without(_factors(term), (atom,))
+        if others is not None:
+            found.append(mul(_monomial(others), factor))
     return dim(add(*found))
 
 
@@ -177,7 +199,7 @@ def split(value: Index, inner: int | Node) -> tuple[Node, Node]:
     """(outer, rest) with value = outer + rest, where `outer` has the constant and the terms that
     do not depend on `inner`: a RANGE, or a mask of ranges as in `node.free`."""
     mask = inner.free if isinstance(inner, Node) else inner
-    value = to_node(value)
+    value = as_node(value)
     if not value.free & mask:
         return value, const(0)
     constant, parts = terms(value)
@@ -194,29 +216,17 @@ def _accumulate(total: Terms, value: Index, factor: int) -> int:
         constant, factors = value.arg
         for atom, own in zip(value.src, factors):
             total[atom] = total.get(atom, 0) + own * factor
-        return constant * factor  # type: ignore[no-any-return]
+        return cast(int, constant * factor)
     if value.op is ops.CONST:
-        return to_node(value).arg * factor  # type: ignore[no-any-return]
-    total[to_node(value)] = total.get(value, 0) + factor
+        return cast(int, as_node(value).arg * factor)
+    total[as_node(value)] = total.get(value, 0) + factor
     return 0
-
-
-def _difference(a: Index, b: Index) -> tuple[int, Terms]:
-    """(constant, total) of a - b, without zeros."""
-    total: Terms = {}
-    constant = _accumulate(total, a, 1) + _accumulate(total, b, -1)
-    return constant, _without_zeros(total)
-
-
-def _without_zeros(total: Terms) -> Terms:
-    if 0 in total.values():
-        return {atom: factor for atom, factor in total.items() if factor}
-    return total
 
 
 def _sum(constant: int, total: Terms) -> Node:
     """The canonical node of constant + total, which may hold zeros."""
-    total = _without_zeros(total)
+    if 0 in total.values():
+        total = {atom: factor for atom, factor in total.items() if factor}
     if len(total) > 1:
         for atom in total:
             if atom.op is ops.IMOD:
@@ -241,8 +251,8 @@ def _order(atom: Node) -> tuple[int | str | bytes, ...]:
     """Sorts nodes by what they are: ranges by number, variables by name, others by digest."""
     memo = atom.memo
     if memo is not None and "order" in memo:
-        return memo["order"]  # type: ignore[no-any-return]
-    return remember(atom, "order", _structural_key)  # type: ignore[no-any-return]
+        return cast(tuple[int | str | bytes, ...], memo["order"])
+    return cast(tuple[int | str | bytes, ...], remember(atom, "order", _structural_key))
 
 
 def _structural_key(atom: Node) -> tuple[int | str | bytes, ...]:
@@ -265,6 +275,16 @@ def _monomial(factors: tuple[Node, ...]) -> Node:
     return Node(ops.IPROD, INDEX, tuple(sorted(factors, key=_order)))
 
 
+def _without(factors: tuple[Node, ...], removed: tuple[Node, ...]) -> tuple[Node, ...] | None:
+    """The factors with some taken out; None if one of those is missing."""
+    left = list(factors)
+    for factor in removed:
+        if factor not in left:
+            return None
+        left.remove(factor)
+    return tuple(left)
+
+
 def _folded_remainder(constant: int, total: Terms) -> Node | None:
     """The sum after one step of these, with the rest folded too; None if no step applies.
 
@@ -276,7 +296,7 @@ def _folded_remainder(constant: int, total: Terms) -> Node | None:
             continue
         x, d = atom.src
         if d.op is ops.CONST and factor * d.arg not in total.values():
-            continue  # no quotient has the coefficient that it would need
+            continue  # no quotient has the factor that it would need
         quotient = floordiv(x, d)
         multiple, parts = terms(mul(mul(quotient, d), factor))
         if parts and all(total.get(part) == f for f, part in parts):
@@ -292,12 +312,12 @@ def _folded_remainder(constant: int, total: Terms) -> Node | None:
     return None
 
 
-# ---- quotient and remainder ------------------------------------------------------------------------
-@lru_cache(_REMEMBERED)
+# ---- quotient and remainder ----------------------------------------------------------------------
+@_remembered
 def floordiv(a: Index, b: Index) -> Node:
     """floor(a / b). A constant b may be negative; ZeroDivisionError if b is 0, ValueError if b is
     not constant and may be negative."""
-    a, b = to_node(a), _divisor(b)
+    a, b = as_node(a), _divisor(b)
     if isinstance(b, Node):
         whole, x, d, scale, _ = _divided_by_symbol(a, b)
         return add(whole, _symbolic_quotient(x, b) if scale is None else floordiv(x, d))
@@ -307,10 +327,10 @@ def floordiv(a: Index, b: Index) -> Node:
     return add(whole, _quotient(x, d))
 
 
-@lru_cache(_REMEMBERED)
+@_remembered
 def mod(a: Index, b: Index) -> Node:
     """a - b * floor(a / b): the remainder with the sign of b. Errors as in `floordiv`."""
-    a, b = to_node(a), _divisor(b)
+    a, b = as_node(a), _divisor(b)
     if isinstance(b, Node):
         _, x, d, scale, small = _divided_by_symbol(a, b)
         if scale is None:
@@ -318,62 +338,60 @@ def mod(a: Index, b: Index) -> Node:
         return add(mul(mod(x, d), scale), small)
     if b < 0:
         return mul(mod(mul(a, -1), -b), -1)
-    _, x, d, scale, small = _divided(a, b)
-    return add(mul(_remainder(x, d), scale), small)
+    _, x, d, factor, small = _divided(a, b)
+    return add(mul(_remainder(x, d), factor), small)
 
 
 def _divisor(b: Index) -> Index:
     b = dim(b)
-    if isinstance(b, int):
-        if b == 0:
-            raise ZeroDivisionError("an index or a dimension is divided by 0")
-    elif bounds(b)[0] < 0 or bounds(b)[1] < 1:
-        low, high = bounds(b)
+    low, high = bounds(b)
+    if b == 0:
+        raise ZeroDivisionError("an index or a dimension is divided by 0")
+    if isinstance(b, Node) and (low < 0 or high < 1):
         raise ValueError(f"cannot divide by {spell(b)}: it lies in {low}..{high}, not above 0")
     return b
 
 
+@_remembered
 def _divided(a: Node, b: int) -> tuple[Node, Node, int, int, Node]:
     """(whole, x, d, scale, small) with d * scale = b, 0 <= small < scale and
     a = b * whole + scale * x + small. So
 
     floor(a / b) = whole + floor(x / d)        a mod b = scale * (x mod d) + small
 
-    A coefficient gives its multiples of b to `whole`. What remains is split at the largest scale
-    for which the terms that it does not divide are known, by their bounds, to stay below it.
+    A factor gives its multiples of b to `whole`. What remains is split at the largest scale for
+    which the terms that it does not divide are known, by their bounds, to stay within one multiple.
     """
     constant, parts = terms(a)
+    times, constant = divmod(constant, b)
     whole: Terms = {}
     rest: Terms = {}
     for factor, atom in parts:
-        times = factor // b if factor > 0 else -(-factor // b)
-        if times:
-            whole[atom] = times
-        if factor != times * b:
-            rest[atom] = factor - times * b
-    times, constant = divmod(constant, b)
-    for scale in sorted({b, *(gcd(factor, b) for factor in rest.values())}, reverse=True):
-        low = high = constant
-        for atom, factor in rest.items():
-            if factor % scale:
-                least, greatest = bounds(atom)
-                low += factor * (least if factor > 0 else greatest)
-                high += factor * (greatest if factor > 0 else least)
-        carry = low // scale
-        if carry != high // scale:
-            continue
-        d = b // scale
-        up, inner = divmod(carry, d)
-        x = {atom: factor // scale for atom, factor in rest.items() if factor % scale == 0}
+        multiple = factor // b if factor > 0 else -(-factor // b)
+        if multiple:
+            whole[atom] = multiple
+        if factor != multiple * b:
+            rest[atom] = factor - multiple * b
+    for scale in sorted({b, *[gcd(factor, b) for factor in rest.values()]}, reverse=True):
         small = {atom: factor for atom, factor in rest.items() if factor % scale}
-        return (
-            _sum(times + up, whole),
-            _sum(inner, x),
-            d,
-            scale,
-            _sum(constant - carry * scale, small),
-        )
+        low, high = _interval(constant, small)
+        carry = low // scale
+        if carry == high // scale:
+            d = b // scale
+            carried, inner = divmod(carry, d)
+            x = {atom: factor // scale for atom, factor in rest.items() if factor % scale == 0}
+            least = constant - carry * scale
+            return _sum(times + carried, whole), _sum(inner, x), d, scale, _sum(least, small)
     return _sum(times, whole), _sum(constant, rest), b, 1, const(0)
+
+
+def _interval(constant: int, total: Terms) -> tuple[int, int]:
+    low = high = constant
+    for atom, factor in total.items():
+        least, greatest = bounds(atom)
+        low += factor * (least if factor > 0 else greatest)
+        high += factor * (greatest if factor > 0 else least)
+    return low, high
 
 
 def _quotient(x: Node, d: int) -> Node:
@@ -385,16 +403,16 @@ def _quotient(x: Node, d: int) -> Node:
     if d == 1:
         return x
     constant, parts = terms(x)
-    if len(parts) == 1 and parts[0][0] == 1:
-        atom = parts[0][1]
+    if not parts:
+        return const(constant // d)
+    factor, atom = parts[0]
+    if len(parts) == 1 and factor == 1 and atom.op in (ops.IFLOOR, ops.IMOD):
+        y, e = atom.src
         if atom.op is ops.IFLOOR:
-            y, e = atom.src
             return floordiv(add(y, mul(e, constant)), mul(e, d))
-        if atom.op is ops.IMOD and constant == 0:
-            y, modulus = atom.src
-            if modulus.op is ops.CONST and modulus.arg % d == 0:
-                return mod(floordiv(y, d), modulus.arg // d)
-    return Node(ops.IFLOOR, INDEX, (x, const(d))) if parts else const(constant // d)
+        if constant == 0 and e.op is ops.CONST and e.arg % d == 0:
+            return mod(floordiv(y, d), e.arg // d)
+    return Node(ops.IFLOOR, INDEX, (x, const(d)))
 
 
 def _remainder(x: Node, d: int) -> Node:
@@ -417,7 +435,7 @@ def _divided_by_symbol(a: Node, b: Node) -> tuple[Node, Node, Index, Node | None
     constant, parts = terms(b)
     scales: dict[tuple[Node, ...], int] = {}
     for factor, atom in terms(rest)[1]:
-        common = gcd(factor, constant, *(f for f, _ in parts))
+        common = gcd(factor, constant, *[f for f, _ in parts])
         atoms = () if constant else _shared_factors(atom, [other for _, other in parts])
         scales[atoms] = max(common, scales.get(atoms, 1))
     for atoms, common in sorted(scales.items(), key=lambda s: len(s[0]), reverse=True):
@@ -459,16 +477,6 @@ def _monomial_division(a: Node, atoms: tuple[Node, ...], factor: int) -> tuple[N
     return _sum(multiple, whole), _sum(constant, rest)
 
 
-def _without(factors: tuple[Node, ...], removed: tuple[Node, ...]) -> tuple[Node, ...] | None:
-    """The factors with some taken out; None if one of those is missing."""
-    left = list(factors)
-    for factor in removed:
-        if factor not in left:
-            return None
-        left.remove(factor)
-    return tuple(left)
-
-
 def _shared_factors(atom: Node, others: list[Node]) -> tuple[Node, ...]:
     """The factors, never negative, that the atom has in common with all the others."""
     shared: tuple[Node, ...] = ()
@@ -487,10 +495,18 @@ def _symbolic_quotient(x: Node, b: Node) -> Node:
     return Node(ops.IFLOOR, INDEX, (x, b))
 
 
-# ---- proofs ----------------------------------------------------------------------------------------
+# ---- proofs --------------------------------------------------------------------------------------
 def _within(x: Node, size: Index) -> bool:
     """Whether 0 <= x < size is certain."""
-    return _never_negative(x) and _never_negative(sub(sub(size, 1), x))
+    return _never_negative(x) and _is_negative(sub(x, size))
+
+
+def _is_negative(value: Node) -> bool:
+    """Whether value < 0 is certain."""
+    low, high = bounds(value)
+    if high < 0 or low >= 0 or not _is_symbolic(value):
+        return high < 0
+    return _never_negative(sub(-1, value))
 
 
 def _never_negative(value: Node) -> bool:
@@ -498,30 +514,40 @@ def _never_negative(value: Node) -> bool:
     low, high = bounds(value)
     if low >= 0 or high < 0 or not _is_symbolic(value):
         return low >= 0
-    return remember(value, "never negative", _is_proved)  # type: ignore[no-any-return]
+    return cast(bool, remember(value, "never negative", _is_proved))
 
 
 def _is_proved(value: Node) -> bool:
-    """Whether value >= 0 by its bounds after each range and variable is put at the end of its
-    interval where the value is least. That is an end, and known which, if the value is monotone:
-    if the difference of neighbours has one sign."""
-    leaves = {n for n in toposort(value, into_args=True) if n.op in (ops.RANGE, ops.VARIABLE)}
-    for leaf in sorted(leaves, key=_order):
-        if leaf.op is ops.RANGE:
-            first, last = const(0), sub(leaf.arg[1], 1)
-        else:
-            first, last = const(leaf.arg[1]), const(leaf.arg[2])
-        step = bounds(sub(substitute(value, {leaf: add(leaf, 1)}), value))
-        if step[0] >= 0 or step[1] <= 0:
-            value = substitute(value, {leaf: first if step[0] >= 0 else last})
-        if bounds(value)[0] >= 0:
-            return True
+    """Whether value >= 0 by its bounds, after every range (then every variable) in which it is
+    linear, with a factor of known sign, has been put at the end where the value is least."""
+    atoms = {factor for _, atom in terms(value)[1] for factor in _factors(atom)}
+    ends = sorted((a for a in atoms if a.op in (ops.RANGE, ops.VARIABLE)), key=_order)
+    for _ in range(2):  # sizes of ranges bring in variables
+        for leaf in ends:
+            slope, rest = _monomial_division(value, (leaf,), 1)
+            least, greatest = bounds(slope)
+            if (least >= 0 or greatest <= 0) and leaf not in _leaves(slope) | _leaves(rest):
+                value = add(rest, mul(slope, _end(leaf, least >= 0)))
+                if bounds(value)[0] >= 0:
+                    return True
+        ends = variables(value)
     return False
+
+
+def _end(leaf: Node, first: bool) -> Index:
+    """The first or the last value of a RANGE or a VARIABLE."""
+    if leaf.op is ops.VARIABLE:
+        return cast(int, leaf.arg[1 if first else 2])
+    return 0 if first else sub(leaf.arg[1], 1)
+
+
+def _leaves(value: Node) -> set[Node]:
+    return {n for n in toposort(value, into_args=True) if n.op in (ops.RANGE, ops.VARIABLE)}
 
 
 def _is_symbolic(value: Node) -> bool:
     """Whether a VARIABLE stands below, in sizes of ranges too."""
-    return remember(value, "symbolic", _finds_variable)  # type: ignore[no-any-return]
+    return cast(bool, remember(value, "symbolic", _finds_variable))
 
 
 def _finds_variable(value: Node) -> bool:
@@ -529,7 +555,7 @@ def _finds_variable(value: Node) -> bool:
         return any(_is_symbolic(atom) for atom in value.src)
     if value.op is ops.RANGE:
         return isinstance(value.arg[1], Node)
-    return any(n.op is ops.VARIABLE for n in toposort(value, into_args=True))
+    return bool(variables(value))
 
 
 def same(a: Index, b: Index) -> bool:
@@ -547,28 +573,26 @@ def same(a: Index, b: Index) -> bool:
     )
 
 
-# ---- maximum, minimum and conditions -----------------------------------------------------------------
+# ---- maximum, minimum and conditions -------------------------------------------------------------
 def maximum(a: Index, b: Index) -> Node:
     """The greater of two values."""
-    return _extreme(ops.IMAX, a, b)
+    return _extreme(ops.IMAX, as_node(a), as_node(b))
 
 
 def minimum(a: Index, b: Index) -> Node:
     """The lesser of two values."""
-    return _extreme(ops.IMIN, a, b)
+    return _extreme(ops.IMIN, as_node(a), as_node(b))
 
 
-def _extreme(op: ops.Op, a: Index, b: Index) -> Node:
-    a, b = to_node(a), to_node(b)
-    difference = sub(a, b)
-    if _never_negative(difference):
+def _extreme(op: ops.Op, a: Node, b: Node) -> Node:
+    if _never_negative(sub(a, b)):
         return a if op is ops.IMAX else b
     if _never_negative(sub(b, a)):
         return b if op is ops.IMAX else a
     return Node(op, INDEX, tuple(sorted((a, b), key=_order)))
 
 
-@lru_cache(_REMEMBERED)
+@_remembered
 def lt(a: Index, b: Index) -> Node:
     """a < b as a bool node; a CONST where the bounds decide. Equal conditions are equal nodes:
     terms stand where their factor is positive, divided by what the factors have in common."""
@@ -591,7 +615,7 @@ def le(a: Index, b: Index) -> Node:
     return lt(a, add(b, 1))
 
 
-@lru_cache(_REMEMBERED)
+@_remembered
 def eq(a: Index, b: Index) -> Node:
     """a == b as a bool node, folded as in `lt`."""
     difference = sub(a, b)
@@ -608,15 +632,8 @@ def eq(a: Index, b: Index) -> Node:
     return Node(ops.EQ, bool_, (_built(0, left), _built(-constant // sign, right)))
 
 
-def _is_negative(value: Node) -> bool:
-    low, high = bounds(value)
-    if high < 0 or low >= 0 or not _is_symbolic(value):
-        return high < 0
-    return _never_negative(sub(-1, value))
-
-
 def _sides(parts: Parts, divisor: int) -> tuple[Terms, Terms]:
-    """(left, right), both of positive factors, with (the sum of the parts) / divisor = left - right."""
+    """(left, right), with positive factors: the sum of the parts = divisor * (left - right)."""
     left: Terms = {}
     right: Terms = {}
     for factor, atom in parts:
@@ -648,7 +665,7 @@ def both(*conditions: Node) -> Node:
     return first
 
 
-# ---- walks -------------------------------------------------------------------------------------------
+# ---- substitution --------------------------------------------------------------------------------
 _CONSTRUCTORS: dict[ops.Op, Callable[[Node, tuple[Node, ...]], Node]] = {
     ops.ISUM: lambda old, src: add(old.arg[0], *map(mul, src, old.arg[1])),
     ops.IPROD: lambda old, src: reduce(mul, src),
@@ -663,7 +680,7 @@ _CONSTRUCTORS: dict[ops.Op, Callable[[Node, tuple[Node, ...]], Node]] = {
 }
 
 
-def _condition(build: Callable[[Index, Index], Node], old: Node, src: tuple[Node, ...]) -> Node:
+def _condition(build: Callable[..., Node], old: Node, src: tuple[Node, ...]) -> Node:
     return build(*src) if src[0].dtype is INDEX else old.with_src(src)
 
 
@@ -695,7 +712,7 @@ def substitute(
     stack = [(root, 0)]
     while stack:
         place = stack[-1]
-        current, bound = place  # bound: the ranges of interest that a KREDUCE above binds
+        current, bound = place  # bound: the ranges, of interest here, that a KREDUCE above binds
         if place in done:
             stack.pop()
             continue
@@ -706,12 +723,12 @@ def substitute(
             done[place] = _uncaptured(current, mapping[current], bound)
             continue
         if current.op is ops.KREDUCE:
-            for r in current.src[current.arg[1] :]:
-                bound |= r.free & (replaced | brought)
-        inside = () if ranges_only or current.arg is None else tuple(arg_nodes(current.arg))
+            for bound_range in current.src[current.arg[1] :]:
+                bound |= bound_range.free & (replaced | brought)
+        inside = () if ranges_only else tuple(arg_nodes(current.arg))
         missing = [n for n in (*current.src, *inside) if (n, bound) not in done]
         if missing:
-            stack.extend((n, bound) for n in missing)
+            stack.extend([(n, bound) for n in missing])
             continue
         stack.pop()
         new = current
@@ -731,94 +748,7 @@ def _uncaptured(old: Node, replacement: Index, bound: int) -> Node:
         return const(replacement)
     if replacement.free & bound:
         raise ValueError(
-            f"{old} cannot be replaced by {replacement}: a reduction around it binds a range "
-            "of the replacement"
+            f"{spell(old)} cannot be replaced by {spell(replacement)}: a reduction around it "
+            "binds a range of the replacement"
         )
     return replacement
-
-
-def _check(position: int, size: int) -> int:
-    if not 0 <= position < size:
-        raise IndexError(f"index {position} is out of range for a dimension of size {size}")
-    return position
-
-
-_VALUES: dict[ops.Op, Callable[..., int]] = {
-    ops.CONST: lambda n: n.arg,
-    ops.ISUM: lambda n, *xs: n.arg[0] + sum(map(operator.mul, xs, n.arg[1])),
-    ops.IPROD: lambda n, *xs: prod(xs),
-    ops.IFLOOR: lambda n, a, b: a // b if b else 0,
-    ops.IMOD: lambda n, a, b: a % b if b else 0,
-    ops.IMAX: lambda n, a, b: max(a, b),
-    ops.IMIN: lambda n, a, b: min(a, b),
-    ops.CHECK: lambda n, position, size: _check(position, size),
-    ops.LT: lambda n, a, b: a < b,
-    ops.LE: lambda n, a, b: a <= b,
-    ops.EQ: lambda n, a, b: a == b,
-    ops.NE: lambda n, a, b: a != b,
-    ops.AND: lambda n, a, b: a & b,
-    ops.OR: lambda n, a, b: a | b,
-    ops.NOT: lambda n, a: not a,
-}
-
-
-def evaluate(value: Index, values: Mapping[Node, int]) -> int:
-    """The number (or, of a condition, the bool) that a value is when its variables and ranges, or
-    any other nodes in it, have the given values.
-
-    ValueError if one is missing; IndexError if a CHECK in it fails.
-    """
-    if not isinstance(value, Node):
-        return value
-    known: dict[Node, int] = dict(values)
-    if value in known:
-        return known[value]
-    for n in toposort(value):
-        if n in known:
-            continue
-        function = _VALUES.get(n.op)
-        if function is None:
-            raise ValueError(f"{spell(value)} needs a value for {spell(n)}")
-        known[n] = function(n, *[known[s] for s in n.src])
-    return known[value]
-
-
-def spell(value: Index) -> str:
-    """A value as people write it, for messages: `2*T + 1`, `(T - 1)//2`, `r0` for range 0."""
-    if not isinstance(value, Node):
-        return str(value)
-    text: dict[Node, str] = {}
-    for n in toposort(value):
-        spelling = _SPELLINGS.get(n.op)
-        text[n] = spelling(n, *[text[s] for s in n.src]) if spelling else f"<{n.op.name}>"
-    return text[value]
-
-
-def _spell_sum(n: Node, *atoms: str) -> str:
-    constant, factors = n.arg
-    parts = [(f, atom if abs(f) == 1 else f"{abs(f)}*{atom}") for f, atom in zip(factors, atoms)]
-    parts.sort(key=lambda part: part[0] < 0)  # a positive term first, if there is one
-    if constant:
-        parts.append((constant, str(abs(constant))))
-    first = ("-" if parts[0][0] < 0 else "") + parts[0][1]
-    return first + "".join(f" {'-' if f < 0 else '+'} {part}" for f, part in parts[1:])
-
-
-def _operand(text: str) -> str:
-    return f"({text})" if " " in text or "//" in text or "%" in text or "*" in text else text
-
-
-_SPELLINGS: dict[ops.Op, Callable[..., str]] = {
-    ops.CONST: lambda n: str(n.value),
-    ops.VARIABLE: lambda n: str(n.arg[0]),
-    ops.RANGE: lambda n: f"r{n.arg[0]}",
-    ops.ISUM: _spell_sum,
-    ops.IPROD: lambda n, *xs: "*".join(map(_operand, xs)),
-    ops.IFLOOR: lambda n, a, b: f"{_operand(a)}//{_operand(b)}",
-    ops.IMOD: lambda n, a, b: f"{_operand(a)}%{_operand(b)}",
-    ops.IMAX: lambda n, a, b: f"max({a}, {b})",
-    ops.IMIN: lambda n, a, b: f"min({a}, {b})",
-    ops.LT: lambda n, a, b: f"{a} < {b}",
-    ops.EQ: lambda n, a, b: f"{a} == {b}",
-    ops.AND: lambda n, a, b: f"{a} and {b}",
-}

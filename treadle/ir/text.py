@@ -21,8 +21,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-
 from treadle.ir import ops
 from treadle.ir.dtype import DType, bfloat16, from_name
 from treadle.ir.node import Node, arg_nodes, toposort
@@ -238,10 +236,10 @@ class _Reader:
         self.nodes: dict[str, Node] = {}
 
     def __iter__(self) -> Iterator[str]:
-        for self.number, line in enumerate(self.lines, 1):
-            line = line.strip()
-            if line and not line.startswith("#"):
-                yield line
+        for number, line in enumerate(self.lines, 1):
+            self.number = number
+            if line.strip() and not line.strip().startswith("#"):
+                yield line.strip()
 
     def error(self, why: str) -> ValueError:
         """What is wrong with the present line."""

@@ -61,7 +61,7 @@ def layouts(kernel: Kernel) -> dict[str, Layout]:
                 writers.setdefault(target.arg[0], statement)
         for load in loads(statement):
             if load.src[0].arg[0] in places:
-                places[load.src[0].arg[0]].append(load.src[1:])
+                places[load.src[0].arg[0]].append(load.src[1 : 1 + load.arg])
     return {
         name: _layout(kernel, name, found, writers[name])
         for name, found in places.items()
@@ -86,7 +86,7 @@ def _layout(
         if scratch.scope == ROOT:
             extents.append(_padded(scratch.node.shape[dimension], inside))
         else:
-            extents.append(max(index.bounds(i)[1] for i in inside) + 1)
+            extents.append(max(1, *(index.bounds(i)[1] + 1 for i in inside)))
     order = _order(kernel, writer, rank)
     row_major = strides_of([extents[d] for d in order])
     strides = [row_major[order.index(d)] for d in range(rank)]

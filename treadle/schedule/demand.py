@@ -1,0 +1,167 @@
+"""Kernels while they are being decided: drafts, and what each asks of which node.
+
+A *demand* says that a draft needs a node's element at a position, a tuple of indices over the
+draft's ranges. Demands are pushed from consumers to sources; two consumers that ask for the same
+element meet in one demand, which is how shared subexpressions and shared loops come about. A demand
+is answered by memory (`stored`), or computed inside the draft from the demands in `sources`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from treadle.ir import index, ops
+from treadle.ir.node import Node, Shape
+from treadle.schedule.movement import Position
+from treadle.schedule.plan import Reason
+
+
+class Scope:
+    """The loops of one reduction inside a draft. bound: the ranges it folds, as a mask; parent: the
+    scope around it, or None for the loops of the stores."""
+
+    __slots__ = ("bound", "parent")
+
+    def __init__(self, bound: int, parent: Scope | None) -> None:
+        self.bound = bound
+        self.parent = parent
+
+
+class Demand:
+    """A draft's need of `node` at `position` where `valid` holds (None: everywhere).
+
+    scopes: in which loops the value is used; None stands for the loops of the stores.
+    through: the monoid of the reduction that folds this value, if only movement stands between.
+    missing: for an operand of a contraction, the number of outputs that use one of its elements;
+    0 elsewhere. product: for the product of a contraction, the `missing` of its operands.
+    """
+
+    __slots__ = (
+        "node", "draft", "position", "valid", "scopes", "through", "missing", "product", "sources",
+        "ranges", "condition", "stored", "value", "vanishes",
+    )  # fmt: skip
+
+    def __init__(self, node: Node, draft: Draft, position: Position | None, valid: Node | None) -> None:
+        self.node = node
+        self.draft = draft
+        self.position = position  # None: the whole value is needed in memory
+        self.valid = valid
+        self.scopes: tuple[Scope | None, ...] = ()
+        self.through: str | None = None
+        self.missing = 0
+        self.product: tuple[int, ...] | None = None
+        self.sources: list[Demand] = []
+        self.ranges: tuple[Node, ...] = ()  # what a reduction folds over
+        self.condition: Node | None = None  # where a padding movement reads its source
+        self.stored: Value | None = None
+        self.value: Any = None  # filled by build.py
+        self.vanishes = False  # filled by build.py: the value is 0 where `valid` does not hold
+
+
+@dataclass(eq=False)
+class Value:
+    """A node's value in memory. makers: the drafts that write it, one after the other. places:
+    for each component of the node that is read, the buffers that get it and the leading indices
+    under which they do (inside a loop, its counter)."""
+
+    node: Node
+    makers: list[Draft] = field(default_factory=list)
+    places: dict[int, list[tuple[int, Position]]] = field(default_factory=dict)
+
+
+@dataclass
+class Output:
+    """A store of a draft: the demand whose value goes to `component` of `value`, at `position`.
+    For the region of an UPDATE or SCATTER, `region` is that node and `index` the scatter's index."""
+
+    demand: Demand
+    value: Value
+    component: int
+    position: Position
+    region: Node | None = None
+    index: Demand | None = None
+
+
+class Draft:
+    """A kernel in the making, with a range for each dimension of `shape` that is not 1.
+
+    kind: "kernel", "region" (writes a part of a value that others began), "loop" (a SCAN).
+    chains: the ranges around each row reduction, as masks. open: how many demands it has that may
+    each cost a buffer. operations: scalar operations so far.
+    """
+
+    __slots__ = (
+        "node", "kind", "place", "position", "own", "sizes", "chains", "contraction", "operations",
+        "open", "outputs", "reads", "reasons", "demands", "device", "_counts",
+    )  # fmt: skip
+
+    def __init__(self, node: Node, shape: Shape, place: int, kind: str = "kernel") -> None:
+        self.node = node
+        self.kind = kind
+        self.place = place  # of the node in the order of the graph
+        self.sizes: list[Any] = [size for size in shape if size != 1]
+        ranges = iter([index.range_(number, size) for number, size in enumerate(self.sizes)])
+        self.position = tuple([index.const(0) if size == 1 else next(ranges) for size in shape])
+        self.own = (1 << len(self.sizes)) - 1
+        self.chains: list[int] = []
+        self.contraction = False
+        self.operations = 0
+        self.open = 0
+        self.outputs: list[Output] = []
+        self.reads: dict[Value, None] = {}
+        self.reasons: list[Reason] = []
+        self.demands: dict[tuple[Node, Position | None, Node | None], Demand] = {}
+        self.device = ""
+        self._counts: dict[int, int] = {}
+
+    def choose(self, sizes: list[Any], taken: int) -> tuple[Node, ...]:
+        """Ranges for a reduction over these sizes: for each the lowest number of that size that is
+        not `taken` (free where the reduction stands). So the row that a softmax sums is the row
+        that it stores, and reductions of one row share their loop."""
+        chosen = []
+        for size in sizes:
+            number = 0
+            while number < len(self.sizes) and (
+                taken >> number & 1 or not (self.sizes[number] is size or self.sizes[number] == size)
+            ):
+                number += 1
+            if number == len(self.sizes):
+                self.sizes.append(size)
+            taken |= 1 << number
+            chosen.append(index.range_(number, size))
+        return tuple(chosen)
+
+    def count(self, mask: int) -> int:
+        """How many times the loops of these ranges run: the product of their sizes."""
+        found = self._counts.get(mask)
+        if found is None:
+            found = 1
+            for number, size in enumerate(self.sizes):
+                if mask >> number & 1:
+                    found *= index.bounds(size)[1]
+            self._counts[mask] = found
+        return found
+
+
+def free_ranges(position: Position, valid: Node | None) -> int:
+    """The ranges that an element's position and condition depend on, as a mask."""
+    mask = valid.free if valid is not None else 0
+    for i in position:
+        mask |= i.free
+    return mask
+
+
+def covers(position: Position, shape: Shape, own: int) -> bool:
+    """Whether a position runs over every element of the shape exactly once while the ranges of
+    `own` that it uses run: each index is another of these ranges, of its dimension's size."""
+    seen = 0
+    for size, i in zip(shape, position):
+        if size == 1:
+            continue
+        if i.op is not ops.RANGE or i.free & seen or not i.free & own:
+            return False
+        if not (i.arg[1] is size or i.arg[1] == size):
+            return False
+        seen |= i.free
+    return True
