@@ -44,6 +44,7 @@ FLOORS: dict[str, int] = {
     "treadle.ir": LANGUAGE,
     "treadle.backend": CONTRACT,
     "treadle.backend.base": CONTRACT,
+    "treadle.backend.records": CONTRACT,
     "treadle.graph": 3,
     "treadle.schedule": 4,
     "treadle.kernel": 5,
@@ -124,7 +125,7 @@ def longest_prefix(module: str, table: Container[str]) -> str:
 def floor(module: str) -> int | None:
     """The floor of a module of ours, or None if FLOORS has no row for it."""
     parts = module.split(".")
-    if parts[:2] == ["treadle", "backend"] and len(parts) > 2 and parts[2] != "base":
+    if parts[:2] == ["treadle", "backend"] and len(parts) > 2 and module not in FLOORS:
         return PLUGIN
     prefix = longest_prefix(module, FLOORS)
     return None if prefix == "treadle" and module != "treadle" else FLOORS[prefix]

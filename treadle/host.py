@@ -1,4 +1,4 @@
-"""What the machine tells of itself: the processors this process may use, the sizes of its caches."""
+"""What the machine tells of itself: processors that this process may use, sizes of caches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def threads() -> int:
 
 
 def cache_bytes(directory: str = "/sys/devices/system/cpu/cpu0/cache") -> tuple[int, int, int]:
-    """Bytes of the data caches: L1 and L2 of one core, and L3. Usual sizes where Linux does not say."""
+    """Bytes of the data caches: L1 and L2 of a core, and L3; usual sizes where Linux is silent."""
     sizes = dict(_CACHES)
     for entry in sorted(Path(directory).glob("index*")):
         try:

@@ -1,5 +1,6 @@
-"""Every spelled operation, of every dtype, as scalars and as vectors: the renderers against the
-interpreter, bit by bit, on the values where machines differ."""
+"""Every scalar operation, of every dtype, as scalars and as vectors: the renderers against the
+interpreter, bit by bit, on the values where machines differ. An operation that is not spelled is
+its decomposition, on every backend the same one."""
 
 from __future__ import annotations
 
@@ -10,14 +11,17 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from treadle.ir.decompose import decompose
 
 from treadle import extras
 from treadle.backend.base import Backend, Function
+from treadle.backend.c import spell as c_spell
 from treadle.backend.interp.program import run_function
+from treadle.backend.llvm import spell as llvm_spell
 from treadle.ir import dtype as dtypes
 from treadle.ir import ops
 from treadle.ir.dtype import TENSOR_DTYPES, DType, bool_, from_compute, index, void
-from treadle.ir.node import Node
+from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op
 
 BACKENDS = ("llvm", "c")
@@ -43,7 +47,7 @@ def edge_values(dtype: DType) -> np.ndarray:
         largest = 3.3895e38 if dtype is dtypes.bfloat16 else float(found.max)
         positive = [0.0, small, 3 * small, float(found.tiny), 0.3, 0.5, 1.0, 1.5, 2.5, 2.9, 3.0]
         positive += [126.5, 127.9, 255.5, 256.0, 1023.0, 32767.5, 65504.0, largest, np.inf]
-        if found.max > 1e5:
+        if float(found.max) > 1e5:
             positive += [65519.0, 65521.0, 2.0**31, 2.0**32, 2.0**63, 2.0**64, 2.0**-25, 1e30]
             positive += [2147483520.0, 4294967040.0, 1.0 + 2.0**-11, 1 + 3 * 2.0**-11, 2.0**24 + 2]
             positive += [1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-7, 2.0**-24 * 0.75, 2.0**-127]
@@ -142,21 +146,49 @@ def bits(dtype: DType, stored: np.ndarray) -> np.ndarray:
     return stored.view(f"u{dtype.itemsize}")
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("dtype", TENSOR_DTYPES, ids=repr)
-def test_spelled_operations_agree_with_the_interpreter(name: str, dtype: DType) -> None:
-    run = backend(name)
-    todo = []
-    for op, sources, result in cases(dtype):
+def judged(
+    op: Op, sources: Sequence[DType], result: DType, columns: list[np.ndarray]
+) -> np.ndarray:
+    """What the interpreter says, all at once: of a spelled operation its meaning, of another its
+    decomposition."""
+    count = len(columns[0])
+    expected = np.zeros(count, result.storage)
+    f = function(op, sources, result, count, count)
+    if op not in ops.SPELLED:
+        f = expanded(f, op, sources[0])
+    run_function(f, [*columns, expected])
+    return expected
+
+
+def expanded(f: Function, op: Op, dtype: DType) -> Function:
+    """The function with its one operation replaced by the decomposition."""
+    parameters, value = decompose(op, dtype)
+    body = list(f.body)
+    place = next(n for n, node in enumerate(body) if node.op is op)
+    wide: dict[Node, Node] = dict(zip(parameters, body[place].src, strict=True))
+    steps = []
+    for node in toposort(value):
+        if node not in wide:
+            src = tuple(wide[s] for s in node.src)
+            wide[node] = Node(node.op, node.dtype.vec(body[place].dtype.lanes), src, node.arg)
+            steps.append(wide[node])
+    buffer, offset, _ = body[place + 1].src
+    body[place : place + 2] = [*steps, Node(ops.WRITE, void, (buffer, offset, wide[value]))]
+    return Function(f.name, f.params, tuple(body))
+
+
+def compare(run: Backend, todo: list[tuple[Op, tuple[DType, ...], DType]]) -> None:
+    """Run every case on a backend with every number of lanes; all that differs is shown."""
+    prepared = []
+    for op, sources, result in todo:
         columns = operands(sources, op)
-        count = len(columns[0])
-        expected = np.zeros(count, result.storage)
-        run_function(function(op, sources, result, count, count), [*columns, expected])
+        expected = judged(op, sources, result, columns)
         for lanes in LANES:
-            todo.append((function(op, sources, result, count, lanes), columns, expected, result))
-    library = run.load(run.compile(run.render([f for f, *_ in todo])))
+            f = function(op, sources, result, len(columns[0]), lanes)
+            prepared.append((f, columns, expected, result))
+    library = run.load(run.compile(run.render([f for f, *_ in prepared])))
     wrong = []
-    for f, columns, expected, result in todo:
+    for f, columns, expected, result in prepared:
         found = np.zeros(len(expected), result.storage)
         call(library.address(f.name), [*columns, found])
         same = bits(result, found) == bits(result, expected)
@@ -165,3 +197,29 @@ def test_spelled_operations_agree_with_the_interpreter(name: str, dtype: DType) 
             given = [c[i] for c in columns]
             wrong.append(f"{f.name}: {given} gives {found[i]!r}, not {expected[i]!r}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("dtype", TENSOR_DTYPES, ids=repr)
+def test_spelled_operations_agree_with_the_interpreter(name: str, dtype: DType) -> None:
+    compare(backend(name), cases(dtype))
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("dtype", TENSOR_DTYPES, ids=repr)
+def test_other_operations_are_their_decompositions(name: str, dtype: DType) -> None:
+    todo: list[tuple[Op, tuple[DType, ...], DType]] = []
+    for op in ops.TABLE.values():
+        if op.kind == "alu" and "p" in op.stages and op.arity is not None and accepts(op, dtype):
+            if op in ops.SPELLED or op in (ops.SPLAT, ops.PACK, ops.LANE):
+                continue
+            if op is not ops.THREEFRY or dtype is dtypes.uint64:
+                todo.append((op, (dtype,) * op.arity, dtype))
+    if todo:
+        compare(backend(name), todo)
+
+
+def test_every_spelled_operation_has_a_spelling() -> None:
+    wanted = {op for op in ops.SPELLED if op is not ops.CONST}
+    assert wanted <= set(llvm_spell.SPELLINGS)
+    assert wanted <= c_spell.SPELLED

@@ -162,7 +162,9 @@ def test_symbolic_length() -> None:
     derived = gradients([total], [b.const(1.0, float64)], [h, xs, w])
     static = recurrence(h, leaf(1, XS), w)
     total = add(b.reduce("add", static[0]), b.reduce("add", static[1]))
-    want = values(gradients([total], [b.const(1.0, float64)], [h, leaf(1, XS), w]), START, XS, WEIGHT)
+    want = values(
+        gradients([total], [b.const(1.0, float64)], [h, leaf(1, XS), w]), START, XS, WEIGHT
+    )
     found = evaluate(derived, {h: START, xs: XS, w: WEIGHT}, {"T": 5})
     for one, other in zip(found, want):
         np.testing.assert_array_equal(one, other)
@@ -223,7 +225,11 @@ ERRORS = {
         ValueError,
         r"carry 0 enters with shape \(6,\) and the function returns it with shape \(2, 3\)",
     ),
-    "no length": (lambda: scan(lambda h, x: (h, None), c(0.0)), ValueError, "give the number of steps"),
+    "no length": (
+        lambda: scan(lambda h, x: (h, None), c(0.0)),
+        ValueError,
+        "give the number of steps",
+    ),
     "negative": (
         lambda: scan(lambda h, x: (h, None), c(0.0), length=-1),
         ValueError,

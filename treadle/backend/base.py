@@ -1,4 +1,4 @@
-"""The contract between the compiler and a backend: what a target is, what it must spell, what it runs.
+"""The contract between the compiler and a backend: what a target is, must spell, and runs.
 
 A backend is a package `treadle.backend.<name>` whose module exports `BACKEND: Backend`. It imports
 only the ground, `ir/` and this file.
@@ -22,7 +22,7 @@ class Target:
     cache_bytes: sizes of L1, L2 (per core) and L3, or of shared memory for a GPU.
     threads: hardware threads that run tasks. min_parallel: tasks below which work is too little
     to fill the device. buffers: how many a kernel may have. ops: kernel operations at most.
-    dtypes: names the device can store and compute. intrinsics: names of the typed table that it has.
+    dtypes: names of those it can store and compute. intrinsics: names of the typed table it has.
     """
 
     name: str

@@ -14,14 +14,11 @@ from typing import Any
 import numpy as np
 
 from treadle.backend.base import Backend
-from treadle.engine.compile import Compiled, Compiler
+from treadle.engine.compile import Compiler
 from treadle.engine.storage import Buffer
 from treadle.ir import index, ops
-from treadle.ir.node import Node
-from treadle.schedule.schedule import BufferInfo, Call, Loop, Schedule
-
-ALIGN = 64
-
+from treadle.ir.node import Node, toposort
+from treadle.schedule.plan import BufferInfo, Call, Item, Loop, Schedule
 
 @dataclass(frozen=True)
 class Check:
@@ -60,8 +57,8 @@ class Program:
     def __init__(self, schedule: Schedule, backend: Backend, compiler: Compiler, builder: type) -> None:
         self.schedule = schedule
         self.backend = backend
-        calls = list(_calls(schedule.items))
-        self.kernels = dict(zip(calls_keys(calls), compiler.get([c.kernel for c in calls]), strict=True))
+        kernels = [call.kernel for call in schedule.calls()]
+        self.kernels = dict(zip(kernels, compiler.get(kernels), strict=True))
         self.checks: list[Check] = []
         self.slots = Slots()
         self.symbolic: list[tuple[int, str, Node]] = []  # (record, field, size)
@@ -101,7 +98,7 @@ class Program:
         self.temporary_offsets = np.array([infos[n].offset for n in self.temporaries], np.int64)
         self.variable_names = [what[1] for what in self.slots.known if what[0] == "variable"]
 
-    def _collect(self, items: Sequence[Call | Loop], records: list[tuple[str, Any]]) -> None:
+    def _collect(self, items: Sequence[Item], records: list[tuple[str, Any]]) -> None:
         position = 0
         while position < len(items):
             item = items[position]
@@ -209,29 +206,13 @@ class Program:
         return hold
 
 
-def calls_keys(calls: Sequence[Call]) -> list[Node]:
-    """The kernels of the calls, in order."""
-    return [call.kernel for call in calls]
-
-
-def _calls(items: Sequence[Call | Loop]) -> list[Call]:
-    out: list[Call] = []
-    stack = list(reversed(items))
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Loop):
-            stack.extend(reversed(item.body))
-        else:
-            out.append(item)
-    return out
-
-
-def _variables(call: Call, size: Node) -> dict[Node, Node]:
-    from_call = {}
-    for node in index.atoms(size):
-        if node.op is ops.VARIABLE and node.arg[0] in call.variables:
-            from_call[node] = index.as_node(call.variables[node.arg[0]])
-    return from_call
+def _variables(call: Call, size: Node) -> dict[Node, int | Node]:
+    """The variables in a size to which the call itself gives a value."""
+    return {
+        node: call.variables[node.arg[0]]
+        for node in toposort(size, into_args=True)
+        if node.op is ops.VARIABLE and node.arg[0] in call.variables
+    }
 
 
 def nbytes(info: BufferInfo, variables: dict[str, int]) -> int:

@@ -28,7 +28,7 @@ from treadle.graph import simplify
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 from treadle.log import emit, wanted
-from treadle.schedule import schedule as scheduler
+from treadle.schedule.schedule import schedule as make_schedule
 
 LOCK = threading.RLock()
 PROGRAMS = 512  # kept programs; the one used longest ago goes first
@@ -171,14 +171,7 @@ def device_of(root: Node) -> str:
 
 def run_on(device: str, jobs: list[Job], bindings: dict[str, int]) -> None:
     """Schedule (or find) and run the Program of these jobs, then hand out its results."""
-    normal = normalise([job.node for job in jobs])
-    numbers = {leaf: n for n, leaf in enumerate(normal.leaves)}
-    assigns = {
-        n: numbers[job.target]
-        for n, job in enumerate(jobs)
-        if job.in_place and job.target in numbers and not memory[job.target].lent
-    }
-    program = find(device, normal, assigns)
+    program, normal = program_of(device, jobs)
     schedule = program.schedule
     buffers = {n: memory[leaf] for n, leaf in enumerate(normal.leaves)}
     results: list[Buffer] = []
@@ -195,6 +188,31 @@ def run_on(device: str, jobs: list[Job], bindings: dict[str, int]) -> None:
         job.buffer = buffer
         if job.leaf is not None:
             memory.fill(job.leaf, buffer)
+
+
+def program_of(device: str, jobs: Sequence[Job]) -> tuple[Program, Normal]:
+    """The Program that computes these jobs, and the normal form that says what its numbers mean."""
+    normal = normalise([job.node for job in jobs])
+    numbers = {leaf: n for n, leaf in enumerate(normal.leaves)}
+    assigns = {
+        n: numbers[job.target]
+        for n, job in enumerate(jobs)
+        if job.in_place and job.target in numbers and not memory[job.target].lent
+    }
+    return find(device, normal, assigns), normal
+
+
+def prepare(cells: Iterable[Cell]) -> list[Program]:
+    """The Programs that `realize` would run, in order; nothing is run."""
+    with LOCK:
+        wanted_cells = [cell for cell in cells if not settled(cell)]
+        if not wanted_cells:
+            return []
+        jobs, _ = gather(wanted_cells)
+        groups: dict[tuple[int, str], list[Job]] = {}
+        for job in jobs:
+            groups.setdefault((job.level, device_of(job.node)), []).append(job)
+        return [program_of(device, groups[level, device])[0] for level, device in sorted(groups)]
 
 
 def find(device: str, normal: Normal, assigns: dict[int, int]) -> Program:
@@ -218,7 +236,7 @@ def build(device: str, roots: tuple[Node, ...], assigns: dict[int, int]) -> Prog
     if device not in compilers:
         compilers[device] = Compiler(backend, devices.PLUGINS[device])
     simple = simplify.simplify(roots)
-    schedule = scheduler.schedule(simple, assigns, backend.target)
+    schedule = make_schedule(simple, assigns, backend.target)
     if wanted("schedule"):
         emit("schedule", schedule=schedule, roots=simple, device=device)
     return Program(schedule, backend, compilers[device], devices.runner(device).builder)

@@ -11,9 +11,8 @@ meet (`operands`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from treadle.graph.shapes import (
     normalize_axis,
     text,
 )
-from treadle.ir import index, meaning, ops
+from treadle.ir import meaning, ops
 from treadle.ir.dtype import (
     DType,
     bool_,
@@ -37,9 +36,7 @@ from treadle.ir.dtype import (
     int64,
     promote,
     round_to,
-    uint64,
 )
-from treadle.ir.dtype import index as INDEX
 from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node, Shape
 from treadle.ir.ops import Op
@@ -54,6 +51,8 @@ __all__ = [
     "window", "window_pair", "zeros_like",
 ]  # fmt: skip
 
+_quiet_cast: Callable[[np.ndarray, DType, DType], np.ndarray] = meaning.quiet(meaning.cast)  # type: ignore[no-untyped-call]
+
 # How a message spells an operation that the user writes with a sign or another name.
 _WORDS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "idiv": "//", "mod": "%", "and": "&", "or": "|",
@@ -63,13 +62,13 @@ _WORDS = {
 _KINDS = {"b": "bool", "u": "unsigned", "i": "signed", "f": "floating-point", "x": ""}
 
 
-# ---- constants and scalars ---------------------------------------------------------------------------
+# ---- constants and scalars -----------------------------------------------------------------------
 def const(value: bool | int | float, dtype: DType, shape: Shape = ()) -> Node:
     """A constant of a shape. OverflowError for a Python int that does not fit an integer dtype; a
     float becomes an integer as `cast` does it (truncated, saturated, NaN gives 0)."""
     if dtype.is_int:
         if isinstance(value, float):
-            value = int(meaning.cast(np.asarray(value), float64, dtype))
+            value = int(_quiet_cast(np.asarray(value), float64, dtype))
         elif not dtype.min <= value <= dtype.max:
             raise OverflowError(
                 f"{value} does not fit {dtype} ({dtype.min} to {dtype.max}): "
@@ -179,7 +178,7 @@ def as_float(x: Operand) -> Node:
     return node if node.dtype.is_float else cast(node, float32)
 
 
-# ---- elementwise -------------------------------------------------------------------------------------
+# ---- elementwise ---------------------------------------------------------------------------------
 def alu(op: Op, *xs: Operand, dtype: DType | None = None) -> Node:
     """The elementwise operation `op` on operands that are promoted and broadcast.
 
@@ -204,8 +203,8 @@ def alu(op: Op, *xs: Operand, dtype: DType | None = None) -> Node:
     return Node(op, dtype, nodes)
 
 
-# The constant that, as the second operand, leaves the first as it is (1: of a commutative op, as the
-# first operand too). x + 0 is not exact for the float x = -0.0, whose neutral element is -0.0.
+# The constant that, as the second operand (of a commutative op: as either), leaves the other as it
+# is. x + 0 is not exact for the float x = -0.0: there -0.0 is neutral.
 _NEUTRAL: dict[Op, Callable[[DType], float]] = {
     ops.ADD: lambda d: -0.0 if d.is_float else 0,
     ops.SUB: lambda d: 0,
@@ -278,7 +277,7 @@ def cast(x: Node, dtype: DType) -> Node:
     known = constant_of(x)
     if known is not None:
         value = np.asarray(known.value, dtype=x.dtype.compute)
-        return expand(_of_array(meaning.quiet(meaning.cast)(value, x.dtype, dtype), dtype), x.shape)
+        return expand(_of_array(_quiet_cast(value, x.dtype, dtype), dtype), x.shape)
     return Node(ops.CAST, dtype, (x,))
 
 
@@ -337,7 +336,7 @@ def expand(x: Node, shape: Sequence[Dim]) -> Node:
 broadcast_to = expand
 
 
-# ---- movement ----------------------------------------------------------------------------------------
+# ---- movement ------------------------------------------------------------------------------------
 def reshape(x: Node, shape: Sequence[Dim]) -> Node:
     """The elements of `x`, in row-major order, in another shape; one size may be -1 (what is left).
     ValueError if the numbers of elements differ."""
@@ -403,9 +402,12 @@ def pad(x: Node, pairs: Sequence[tuple[Dim, Dim]], value: bool | int | float = 0
     return Node(ops.PAD, x.dtype, (x,), amounts)
 
 
-def shrink(x: Node, regions: Sequence[tuple[Dim, Dim]]) -> Node:
-    """The elements from `start` up to `stop`, a pair per dimension. ValueError unless
-    0 <= start <= stop <= size."""
+def shrink(x: Node, regions: Sequence[tuple[Dim, Dim]], inside: bool = False) -> Node:
+    """The elements from `start` up to `stop`, a pair per dimension.
+
+    ValueError unless 0 <= start <= stop <= size; with `inside` the caller has made sure of it, as a
+    slice does, where the bounds of a symbolic size may not be able to tell.
+    """
     bounds = tuple([(shapes.as_dim(start), shapes.as_dim(stop)) for start, stop in regions])
     if len(bounds) != len(x.shape):
         raise ValueError(f"shrink: {len(bounds)} pairs for a tensor of shape {text(x.shape)}")
@@ -414,8 +416,7 @@ def shrink(x: Node, regions: Sequence[tuple[Dim, Dim]]) -> Node:
         if start == 0 and (stop is size or stop == size):
             continue
         changed = True
-        ordered = at_most(0, start) and at_most(start, stop) and at_most(stop, size)
-        if ordered is not True:
+        if not inside and not (at_most(0, start) and at_most(start, stop) and at_most(stop, size)):
             raise ValueError(
                 f"shrink: {text((start, stop))} is not a part of a dimension of size "
                 f"{shapes.dim_text(size)}"
@@ -478,7 +479,13 @@ def unwindow(x: Node, axis: int, size: Dim, stride: int, dilation: int) -> Node:
     return Node(ops.UNWINDOW, x.dtype, (x,), (axis, size, stride, dilation))
 
 
-# ---- reduce ------------------------------------------------------------------------------------------
+# ---- reduce --------------------------------------------------------------------------------------
+@overload
+def reduce(monoid: str, x: Node, axes: Any = None, keepdim: bool = False) -> Node: ...
+@overload
+def reduce(
+    monoid: str, x: tuple[Node, ...], axes: Any = None, keepdim: bool = False
+) -> tuple[Node, ...]: ...
 def reduce(monoid: str, x: Any, axes: Any = None, keepdim: bool = False) -> Any:
     """`x` folded over axes (None: all) by a monoid of `ir/monoid.py`. For a monoid with several
     components (argmax) `x` is a tuple of them and so is the result.
@@ -497,7 +504,9 @@ def reduce(monoid: str, x: Any, axes: Any = None, keepdim: bool = False) -> Any:
     if not keepdim:
         return result
     kept = tuple([1 if axis in found else size for axis, size in enumerate(first.shape)])
-    return tuple([reshape(r, kept) for r in result]) if isinstance(x, tuple) else reshape(result, kept)
+    return (
+        tuple([reshape(r, kept) for r in result]) if isinstance(x, tuple) else reshape(result, kept)
+    )
 
 
 def _reduce_one(monoid: str, x: Node, axes: tuple[int, ...]) -> Node:
@@ -527,18 +536,18 @@ def _reduce_pair(monoid: str, state: tuple[Node, ...], axes: tuple[int, ...]) ->
     return tuple([Node(ops.OUT, d, (whole,), number) for number, d in enumerate(dtypes)])
 
 
-# ---- memory ------------------------------------------------------------------------------------------
+# ---- memory --------------------------------------------------------------------------------------
 def gather(x: Node, index: Node, axis: int) -> Node:
     """out[.., i, ..] = x[.., index[.., i, ..], ..] along an axis: `index` has the shape of `x` in
-    every other. Indices count from 0; one that is out of range is an error when the program runs."""
+    every other. Indices count from 0; one out of range is an error when the program runs."""
     axis = normalize_axis(axis, len(x.shape))
     _check_index("gather", x, index, axis)
     return Node(ops.GATHER, x.dtype, (x, index), axis)
 
 
 def scatter(base: Node, index: Node, value: Node, axis: int, monoid: str = "set") -> Node:
-    """`base` with `value` written ("set") or combined (add, mul, max, min) at `index` along an axis,
-    in order. `index` and `value` have one shape, that of `base` in every other axis.
+    """`base` with `value` written ("set") or combined (add, mul, max, min) at `index` along an
+    axis, in order. `index` and `value` have one shape, that of `base` in every other axis.
 
     Sums and products of half and bfloat16 are carried in float32 and rounded at the end.
     """
@@ -572,9 +581,12 @@ def _check_index(name: str, x: Node, index: Node, axis: int) -> None:
         )
 
 
-def update(x: Node, value: Node, region: Sequence[tuple[Dim, int]]) -> Node:
+def update(x: Node, value: Node, region: Sequence[tuple[Dim, int]], inside: bool = False) -> Node:
     """`x` with `value` in the region that starts at `start` and goes on in steps of `step` >= 1, a
-    pair (start, step) per dimension. ValueError if the region does not lie within `x`."""
+    pair (start, step) per dimension.
+
+    ValueError if the region does not lie within `x`; with `inside` the caller has made sure of it.
+    """
     pairs = tuple([(shapes.as_dim(start), step) for start, step in region])
     if value.dtype is not x.dtype:
         raise TypeError(f"update: cannot put {value.dtype} into {x.dtype}: cast it first")
@@ -584,13 +596,14 @@ def update(x: Node, value: Node, region: Sequence[tuple[Dim, int]]) -> Node:
         if start == 0 and step == 1 and (count is size or count == size):
             continue
         whole = False
-        reach = shapes.add(shapes.multiply(shapes.subtract(count, 1), step), shapes.add(start, 1))
-        inside = at_most(0, start) and at_most(reach, size)
-        fits = fits and step >= 1 and (count == 0 or inside is True)
+        if not inside:
+            room = shapes.divide_up(shapes.subtract(size, start), step)
+            fits = fits and bool(count == 0 or (at_most(0, start) and at_most(count, room)))
     if not fits:
+        starts = text([start for start, _ in pairs])
         raise ValueError(
-            f"update: values of shape {text(value.shape)} at {pairs} do not lie within a tensor of "
-            f"shape {text(x.shape)}"
+            f"update: values of shape {text(value.shape)} at {starts} do not lie within a tensor "
+            f"of shape {text(x.shape)}"
         )
     if shapes.is_empty(value.shape):
         return x

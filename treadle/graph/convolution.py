@@ -37,7 +37,7 @@ Padding = Any  # Sizes, "same", "valid", or one pair (before, after) per spatial
 Pairs = tuple[tuple[int, int], ...]
 
 
-# ---- arguments ---------------------------------------------------------------------------------------
+# ---- arguments -----------------------------------------------------------------------------------
 def _per_axis(name: str, what: str, value: Sizes, count: int, least: int) -> tuple[int, ...]:
     """An argument given once for all spatial dimensions, or for each of them."""
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
@@ -165,7 +165,7 @@ def _finished(x: Node, bias: Node | None, dtype: DType, batched: bool) -> Node:
     return cast(x if batched else reshape(x, x.shape[1:]), dtype)
 
 
-# ---- convolution -------------------------------------------------------------------------------------
+# ---- convolution ---------------------------------------------------------------------------------
 def convolve(
     name: str,
     count: int,
@@ -190,9 +190,7 @@ def convolve(
         pairs: Pairs = tuple(((span - 1) // 2, span // 2) for span in reach)
     else:
         pairs = _pairs(name, 0 if padding == "valid" else padding, count)
-    counts = [
-        _count(name, size, *rest) for size, *rest in zip(x.shape[2:], pairs, reach, strides)
-    ]
+    counts = [_count(name, *axis) for axis in zip(x.shape[2:], pairs, reach, strides)]
     padded = pad(x, ((0, 0), (0, 0), *pairs))
     windows = _windows(padded, counts, kernel, strides, dilations)
     # (batch, group, out, in, window, tap, ..): summed over `in` and the taps
@@ -205,13 +203,13 @@ def convolve(
     return _finished(reshape(total, (batch, outputs, *counts)), bias, dtype, batched)
 
 
-_CONVOLUTION = """The convolution (cross-correlation) of x with a weight, over {count} spatial dimension(s).
+_CONVOLUTION = """The convolution (cross-correlation) of x with a weight, over {count} dimension(s).
 
     x: (batch, in, ..) or (in, ..). weight: (out, in / groups, ..). bias: (out,).
-    out[n, o, p] = bias[o] + sum over i, k of weight[o, i, k] * x[n, i, p*stride + k*dilation - padding]
+    out[n, o, p] = bias[o] + sum over i, k of weight[o, i, k] * x[n, i, p*stride + k*dilation - pad]
     stride, dilation: an int, or one per dimension. padding: an int, one per dimension, one pair
-    (before, after) per dimension, "valid" (none), or "same" (as many windows as elements, stride 1).
-    groups: into how many independent parts the channels are divided.
+    (before, after) per dimension, "valid" (none), or "same" (as many windows as elements; for
+    stride 1). groups: into how many independent parts the channels are divided.
     """
 
 
@@ -287,11 +285,10 @@ def convolve_transposed(
     return _finished(reshape(total, shape), bias, dtype, batched)
 
 
-_TRANSPOSED = """The transposed convolution: the adjoint of a convolution with the same arguments, over {count}
-    spatial dimension(s).
+_TRANSPOSED = """The adjoint of a convolution with the same arguments, over {count} dimension(s).
 
-    x: (batch, in, ..) or (in, ..). weight: (in, out / groups, ..). bias: (out,).
-    Each dimension becomes (size - 1)*stride - 2*padding + dilation*(kernel - 1) + output_padding + 1.
+    x: (batch, in, ..) or (in, ..). weight: (in, out / groups, ..). bias: (out,). Sizes become
+    (size - 1)*stride - 2*padding + dilation*(kernel - 1) + output_padding + 1.
     padding: an int, one per dimension, or one pair per dimension, of elements that are taken away.
     """
 
@@ -320,12 +317,12 @@ def _transposed(count: int) -> Callable[..., Node]:
 conv_transpose1d, conv_transpose2d, conv_transpose3d = (_transposed(count) for count in (1, 2, 3))
 
 
-# ---- pools -------------------------------------------------------------------------------------------
+# ---- pools ---------------------------------------------------------------------------------------
 class _Pool:
     """The geometry of a pool over the last `count` dimensions of x.
 
-    counts: windows per dimension. pairs: the padding asked for. filled: the padding that holds every
-    window (with ceil_mode the last one may stand over the end).
+    counts: windows per dimension. pairs: the padding asked for. filled: the padding that holds
+    every window (with ceil_mode the last one may stand over the end).
     """
 
     def __init__(
@@ -419,9 +416,9 @@ def _max_pool(count: int) -> Callable[..., Node]:
     function.__doc__ = f"""The greatest element of each window over the last {count} dimension(s).
 
     kernel_size, stride (None: kernel_size), dilation: an int, or one per dimension. padding: the
-    same, or pairs (before, after), of elements that are never the greatest. ceil_mode: a last window
-    that stands over the end counts too. NaN is greater than any number. Equal greatest elements
-    share the gradient evenly.
+    same, or pairs (before, after), of elements that are never the greatest. ceil_mode: a last
+    window that stands over the end counts too. NaN is greater than any number. Equal greatest
+    elements share the gradient evenly.
     """
     return public(name, source="PyTorch")(function)
 

@@ -61,7 +61,7 @@ def _numbers(name: str, *xs: Operand) -> tuple[Node, ...]:
     return nodes
 
 
-# ---- arithmetic --------------------------------------------------------------------------------------
+# ---- arithmetic ----------------------------------------------------------------------------------
 @public("add", source="PyTorch", namespace=True)
 def add(x: Operand, other: Operand, *, alpha: Operand = 1) -> Node:
     """x + alpha * other. Of bools: or."""
@@ -195,7 +195,7 @@ def sign(x: Operand) -> Node:
     return where(lt(0, value), 1, where(lt(value, 0), -1, rest))
 
 
-# ---- powers ------------------------------------------------------------------------------------------
+# ---- powers --------------------------------------------------------------------------------------
 @public("pow", source="PyTorch", namespace=True)
 def pow_(x: Operand, exponent: Operand) -> Node:
     """x to a power, `**`. Integers to an integer power are exact and wrap at the width.
@@ -214,7 +214,7 @@ def pow_(x: Operand, exponent: Operand) -> Node:
 
 
 def _known_power(x: Node, exponent: int | float) -> Node | None:
-    """The powers that are cheaper, and no less exact, by other operations."""
+    """x**exponent by other operations, or None if there are none."""
     if x.dtype.is_int and isinstance(exponent, int) and not isinstance(exponent, bool):
         if exponent < 0:
             raise ValueError("** of integers to a negative power: cast the tensor to a float first")
@@ -222,18 +222,6 @@ def _known_power(x: Node, exponent: int | float) -> Node | None:
     if x.dtype.is_float and exponent in _POWERS:
         return _POWERS[exponent](x)
     return None
-
-
-_POWERS: dict[float, Callable[[Node], Node]] = {
-    0: ones_like,
-    1: lambda x: x,
-    2: lambda x: square(x),
-    3: rounded_once(lambda x: mul(mul(x, x), x)),
-    0.5: lambda x: alu(ops.SQRT, x),
-    -0.5: lambda x: rsqrt(x),
-    -1: lambda x: reciprocal(x),
-    -2: rounded_once(lambda x: reciprocal(mul(x, x))),
-}
 
 
 def _by_squaring(x: Node, exponent: int) -> Node:
@@ -284,7 +272,20 @@ def rsqrt(x: Node) -> Node:
     return div(1, alu(ops.SQRT, x))
 
 
-# ---- rounding ----------------------------------------------------------------------------------------
+# The exponents whose powers are cheaper, and no less exact, by other operations.
+_POWERS: dict[float, Callable[[Node], Node]] = {
+    0: ones_like,
+    1: lambda x: x,
+    2: square,
+    3: rounded_once(lambda x: mul(mul(x, x), x)),
+    0.5: lambda x: alu(ops.SQRT, x),
+    -0.5: rsqrt,
+    -1: reciprocal,
+    -2: rounded_once(lambda x: reciprocal(mul(x, x))),
+}
+
+
+# ---- rounding ------------------------------------------------------------------------------------
 def _rounding(name: str, op: Op, text: str) -> Callable[[Operand], Node]:
     def function(x: Operand) -> Node:
         node = node_of(x)
@@ -317,7 +318,7 @@ def round_(x: Operand, decimals: int = 0) -> Node:
     return cast(mul(alu(ops.RINT, div(wide, scale)), scale), node.dtype)
 
 
-# ---- comparison --------------------------------------------------------------------------------------
+# ---- comparison ----------------------------------------------------------------------------------
 def _comparison(name: str, alias: str, op: Op, swapped: bool, text: str) -> Callable[..., Node]:
     def function(x: Operand, other: Operand) -> Node:
         return alu(op, other, x) if swapped else alu(op, x, other)
@@ -356,7 +357,7 @@ def isfinite(x: Operand) -> Node:
     return lt(abs_(node), math.inf) if node.dtype.is_float else const(True, bool_, node.shape)
 
 
-# ---- logic and bits ----------------------------------------------------------------------------------
+# ---- logic and bits ------------------------------------------------------------------------------
 def _truth(x: Operand) -> Node:
     return cast(node_of(x), bool_)
 
@@ -406,13 +407,15 @@ bitwise_right_shift = _bitwise(
 )
 
 
-@public("bitwise_not", source="PyTorch", namespace=True, aliases=("bitwise_invert",), gradient="int")
+@public(
+    "bitwise_not", source="PyTorch", namespace=True, aliases=("bitwise_invert",), gradient="int"
+)
 def bitwise_not(x: Operand) -> Node:
     """x with every bit turned over, `~`; of bools: not. TypeError for floats."""
     return alu(ops.NOT, x)
 
 
-# ---- choosing ----------------------------------------------------------------------------------------
+# ---- choosing ------------------------------------------------------------------------------------
 @public("maximum", source="PyTorch", namespace=True)
 def maximum(x: Operand, other: Operand) -> Node:
     """The greater of two; NaN if either is NaN."""
@@ -449,8 +452,8 @@ def choose(condition: Operand, x: Operand, y: Operand) -> Node:
 
 @public("where", source="PyTorch")
 def where_method(x: Operand, first: Operand, second: Operand) -> Node:
-    """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: the elements of
-    x where the condition holds, else of y. TypeError if both could be the condition."""
+    """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where the
+    condition holds, else y. TypeError if both could be the condition."""
     itself = node_of(x).dtype is bool_
     given = isinstance(first, Node) and first.dtype is bool_
     if itself and given:
@@ -460,8 +463,8 @@ def where_method(x: Operand, first: Operand, second: Operand) -> Node:
 
 @public("masked_fill", source="PyTorch")
 def masked_fill(x: Operand, mask: Operand, value: Operand) -> Node:
-    """x with `value` (a number, or a 0-d tensor) where the bool tensor `mask` holds; keeps the dtype
-    of x."""
+    """x with `value` (a number, or a 0-d tensor) where the bool tensor `mask` holds; the dtype of x
+    stays."""
     node = node_of(x)
     filling = value if isinstance(value, Node) else const(value, node.dtype)
     return where(mask, cast(filling, node.dtype), node)

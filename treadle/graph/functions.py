@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from treadle.graph.build import Operand, alu, as_float, where
+from treadle.graph.build import Operand, alu, as_float, node_of, where
 from treadle.graph.elementwise import abs_, add, div, le, lt, mul, neg, rounded_once, sub
-from treadle.graph.build import node_of
 from treadle.graph.public import public
 from treadle.ir import ops
 from treadle.ir.node import Node
@@ -50,7 +49,7 @@ def log10(x: Node) -> Node:
 
 
 def _halves(x: Node) -> tuple[Node, Node]:
-    """exp(x)/2 and exp(-x)/2, which overflow where they must and not before: exp(x/2) * exp(x/2)/2."""
+    """exp(x)/2 and exp(-x)/2, made of exp(x/2), so that they do not overflow before they must."""
     root = exp(mul(x, 0.5))
     return mul(root, mul(root, 0.5)), div(div(0.5, root), root)
 
@@ -72,7 +71,7 @@ def cosh(x: Node) -> Node:
     return add(*_halves(x))
 
 
-# ---- activations -------------------------------------------------------------------------------------
+# ---- activations ---------------------------------------------------------------------------------
 @public("relu", source="PyTorch")
 def relu(x: Operand) -> Node:
     """x where it is above 0, else 0; NaN stays NaN. The derivative at 0 is 0."""

@@ -34,12 +34,13 @@ from treadle.graph.build import (
 from treadle.graph.elementwise import add, ge, logical_and, lt, minimum, mul
 from treadle.graph.shapes import Dim, at_most, dim_text, text
 from treadle.ir.dtype import bool_, int64, uint64
+from treadle.ir.dtype import index as INDEX
 from treadle.ir.node import Node, Shape
 
 WHOLE = slice(None)
 
 
-# ---- what an index says ------------------------------------------------------------------------------
+# ---- what an index says --------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Region:
     """The elements low, low + step .. (count of them) of a dimension, perhaps in reverse order; a
@@ -106,7 +107,7 @@ def _understand(shape: Shape, index: Any) -> Selection:
         size = shape[axis]
         if isinstance(item, slice):
             regions.append(_slice_region(item, size))
-        elif isinstance(item, Node) and item.shape is not None and item.dtype.kind != "x":
+        elif isinstance(item, Node) and item.dtype is not INDEX:
             _check_index_tensor(item)
             regions.append(Region(0, 1, size))
             tensors.append((len(kept), item))
@@ -123,8 +124,8 @@ def _understand(shape: Shape, index: Any) -> Selection:
 def _check_index_tensor(item: Node) -> None:
     if item.dtype is bool_:
         raise IndexError(
-            "a bool mask selects a number of elements that is known only after the program has run; "
-            "this needs masked_select, which is not there yet: use where(mask, x, other)"
+            "a bool mask selects a number of elements that is known only after the program has "
+            "run; this needs masked_select, which is not there yet: use where(mask, x, other)"
         )
     if not item.dtype.is_int:
         raise IndexError(f"a tensor used as an index must be of integers, not {item.dtype}")
@@ -142,7 +143,8 @@ def _int_region(item: Any, size: Dim, axis: int) -> Region:
     place = shapes.add(size, number) if at_most(number, -1) else number
     if at_most(0, place) is not True or at_most(shapes.add(place, 1), size) is not True:
         raise IndexError(
-            f"index {dim_text(number)} is out of range for dimension {axis} of size {dim_text(size)}"
+            f"index {dim_text(number)} is out of range for dimension {axis} of size "
+            f"{dim_text(size)}"
         )
     return Region(place, 1, 1, dropped=True)
 
@@ -179,7 +181,7 @@ def _clamped(bound: Dim, size: Dim, low: Dim, high: Dim) -> Dim:
     return shapes.greatest(low, shapes.least(place, high))
 
 
-# ---- reading -----------------------------------------------------------------------------------------
+# ---- reading -------------------------------------------------------------------------------------
 def getitem(x: Node, index: Any) -> Node:
     """`x[index]`."""
     selection = _understand(x.shape, index)
@@ -198,7 +200,7 @@ def _take(x: Node, regions: Sequence[Region]) -> Node:
     for region in regions:
         reach = shapes.add(shapes.multiply(shapes.subtract(region.count, 1), region.step), 1)
         bounds.append((region.low, shapes.add(region.low, 0 if region.count == 0 else reach)))
-    x = shrink(x, bounds)
+    x = shrink(x, bounds, inside=True)
     x = flip(x, [axis for axis, region in enumerate(regions) if region.reverse])
     for axis, region in enumerate(regions):
         if region.step > 1 and region.count != 0:
@@ -239,7 +241,9 @@ def _merged(part: Node, selection: Selection) -> tuple[Node, Node, int, Shape]:
     moved = permute(part, order)
     after = moved.shape[at + len(sizes) :]
     merged = reshape(moved, (*moved.shape[:at], shapes.total(sizes), *after))
-    tensors = broadcast(*[_from_start(t, n) for (_, t), n in zip(selection.tensors, sizes)], name="index")
+    tensors = broadcast(
+        *[_from_start(t, n) for (_, t), n in zip(selection.tensors, sizes)], name="index"
+    )
     position = tensors[0]
     if len(tensors) > 1:
         inside = const(True, bool_)
@@ -267,7 +271,7 @@ def _flat_positions(shape: Shape, position: Node, at: int) -> Node:
     return expand(column, (*shape[:at], count, *shape[at + 1 :]))
 
 
-# ---- writing -----------------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------
 def setitem(x: Node, index: Any, value: Operand) -> Node:
     """`x` with `value`, cast to its dtype and broadcast, at `index`: what `x[index] = value` puts
     into the cell. Where a tensor names an element more than once the last value stays."""
@@ -312,7 +316,7 @@ def _put(x: Node, selection: Selection, part: Node) -> Node:
     regions = selection.regions
     value = reshape(part, [region.count for region in regions])
     value = flip(value, [axis for axis, region in enumerate(regions) if region.reverse])
-    return update(x, value, [(region.low, region.step) for region in regions])
+    return update(x, value, [(region.low, region.step) for region in regions], inside=True)
 
 
 def _set_mask(x: Node, items: tuple[Any, ...], value: Node) -> Node:
@@ -334,7 +338,8 @@ def _set_mask(x: Node, items: tuple[Any, ...], value: Node) -> Node:
     if len(have) != at + 1 + rest or have[at] != 1:
         raise ValueError(
             f"x[mask] = value puts one value wherever the mask holds; a tensor of shape "
-            f"{text(value.shape)} has several: write where(mask, values, x) with values of the shape of x"
+            f"{text(value.shape)} has several: write where(mask, values, x) with values of the "
+            "shape of x"
         )
     same = reshape(value, (*have[:at], *[1] * covered, *have[at + 1 :]))
     condition = reshape(mask, (*[1] * at, *mask.shape, *[1] * rest))

@@ -19,7 +19,7 @@ from treadle.ir.dtype import bool_
 from treadle.ir.node import Node
 
 
-def _checked(a: Node, b: Node, name: str) -> tuple[Node, Node]:
+def _checked(a: Any, b: Any, name: str) -> tuple[Node, Node]:
     """Both in one dtype. TypeError for bool, ValueError for 0-d tensors."""
     if not isinstance(a, Node) or not isinstance(b, Node):
         raise TypeError(f"{name} is for two tensors, not {a!r} and {b!r}")
@@ -36,8 +36,8 @@ def _checked(a: Node, b: Node, name: str) -> tuple[Node, Node]:
 
 @public("matmul", source="PyTorch", namespace=True)
 def matmul(x: Node, other: Node) -> Node:
-    """The matrix product `@`: (.., m, k) @ (.., k, n) -> (.., m, n), leading dimensions broadcast. A
-    1-d operand is a row on the left, a column on the right, and its dimension leaves the result."""
+    """The matrix product `@`: (.., m, k) @ (.., k, n) -> (.., m, n), leading dimensions broadcast.
+    A 1-d operand is a row on the left, a column on the right, and is not in the result's shape."""
     a, b = _checked(x, other, "matmul")
     inner = b.shape[max(0, len(b.shape) - 2)]
     if not shapes.same(a.shape[-1], inner):
@@ -98,7 +98,9 @@ def bmm(x: Node, other: Node) -> Node:
     a, b = _checked(x, other, "bmm")
     _ranks(a, b, (3, 3), "bmm", "two 3-d tensors")
     if not shapes.same(a.shape[0], b.shape[0]):
-        raise ValueError(f"bmm: {text(a.shape)} and {text(b.shape)} differ in their number of matrices")
+        raise ValueError(
+            f"bmm: {text(a.shape)} and {text(b.shape)} differ in their number of matrices"
+        )
     return matmul(a, b)
 
 

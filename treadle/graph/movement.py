@@ -30,13 +30,13 @@ from treadle.graph.build import (
 from treadle.graph.public import public
 from treadle.graph.shapes import Dim, as_shape, text
 from treadle.ir import ops
-from treadle.ir.dtype import DType, int32, int64, promote
+from treadle.ir.dtype import DType, bool_, int32, int64, promote
 from treadle.ir.node import Node, Shape
 
 _MANY = 8  # from so many parts on, `cat` stores each part into the result instead of choosing
 
 
-# ---- shape -------------------------------------------------------------------------------------------
+# ---- shape ---------------------------------------------------------------------------------------
 @public("reshape", source="PyTorch", namespace=True, aliases=("view",))
 def reshape_method(x: Node, *shape: Any) -> Node:
     """The elements in row-major order in another shape, given as sizes or as one tuple; one size
@@ -96,11 +96,15 @@ def transpose(x: Node, dim0: int, dim1: int) -> Node:
 def movedim(x: Node, source: Any, destination: Any) -> Node:
     """Dimensions moved to other places; the others keep their order."""
     rank = len(x.shape)
-    froms, tos = (axes if isinstance(axes, (tuple, list)) else (axes,) for axes in (source, destination))
+    froms, tos = (
+        axes if isinstance(axes, (tuple, list)) else (axes,) for axes in (source, destination)
+    )
     moved = [normalize_axis(axis, rank, "source") for axis in froms]
     places = [normalize_axis(axis, rank, "destination") for axis in tos]
     if len(moved) != len(places) or len(set(moved)) < len(moved) or len(set(places)) < len(places):
-        raise ValueError(f"movedim: {source} and {destination} are not as many different dimensions")
+        raise ValueError(
+            f"movedim: {source} and {destination} are not as many different dimensions"
+        )
     order = [axis for axis in range(rank) if axis not in moved]
     for place, axis in sorted(zip(places, moved)):
         order.insert(place, axis)
@@ -123,8 +127,8 @@ def matrix_transpose(x: Node) -> Node:
 
 @public("squeeze", source="PyTorch")
 def squeeze(x: Node, dim: Any = None) -> Node:
-    """Without the dimensions of size 1: all of them, or those of `dim` (an int or several) that have
-    size 1."""
+    """Without the dimensions of size 1: all of them, or those of `dim` (an int or several) that
+    have size 1."""
     axes = normalize_axes(dim, len(x.shape))
     left = [size for axis, size in enumerate(x.shape) if axis not in axes or size != 1]
     return reshape(x, tuple(left))
@@ -139,7 +143,7 @@ def unsqueeze(x: Node, dim: int) -> Node:
 
 @public("expand", source="PyTorch", aliases=("broadcast_to",), namespace=True)
 def expand_method(x: Node, *shape: Any) -> Node:
-    """Stretched to a shape: sizes of 1 become any size, -1 keeps a size, new ones stand in front."""
+    """Stretched to a shape: a size of 1 becomes any size, -1 keeps one, new ones stand in front."""
     return expand(x, as_shape(*shape))
 
 
@@ -149,7 +153,7 @@ def expand_as(x: Node, other: Node) -> Node:
     return expand(x, other.shape)
 
 
-# ---- order -------------------------------------------------------------------------------------------
+# ---- order ---------------------------------------------------------------------------------------
 @public("flip", source="PyTorch", namespace=True)
 def flip_method(x: Node, *dims: Any) -> Node:
     """In reverse order along the given dimensions (none given: all)."""
@@ -178,11 +182,11 @@ def roll(x: Node, shifts: Any, dims: Any = None) -> Node:
     return x
 
 
-def narrow(x: Node, axis: int, start: Dim, stop: Dim) -> Node:
-    """The elements from `start` up to `stop` along one axis."""
+def narrow(x: Node, axis: int, start: Dim, stop: Dim, inside: bool = False) -> Node:
+    """The elements from `start` up to `stop` along one axis (`inside`: as for `shrink`)."""
     regions: list[tuple[Dim, Dim]] = [(0, size) for size in x.shape]
     regions[axis] = (start, stop)
-    return shrink(x, regions)
+    return shrink(x, regions, inside)
 
 
 @public("repeat", source="PyTorch")
@@ -193,7 +197,7 @@ def repeat(x: Node, *repeats: Any) -> Node:
     missing = len(counts) - len(x.shape)
     if missing < 0:
         raise ValueError(
-            f"repeat: {len(counts)} numbers for a tensor of {len(x.shape)} dimensions; give one each"
+            f"repeat: {len(counts)} numbers for {len(x.shape)} dimensions: give one for each"
         )
     shapes.check_sizes(counts, "repeat")
     sizes = (1,) * missing + x.shape
@@ -210,9 +214,9 @@ def tile(x: Node, *repeats: Any) -> Node:
     return repeat(x, (1,) * (len(x.shape) - len(counts)) + counts)
 
 
-# ---- join and split ----------------------------------------------------------------------------------
+# ---- join and split ------------------------------------------------------------------------------
 def _listed(tensors: tuple[Any, ...], dim: Any, name: str) -> tuple[list[Node], Any]:
-    """The tensors of a call like `cat([a, b], 1)`, `cat(a, b, dim=1)` or `a.cat(b, dim=1)`, and dim."""
+    """The tensors and dim of calls like `cat([a, b], 1)`, `cat(a, b, dim=1)`, `a.cat(b, dim=1)`."""
     found: list[Node] = []
     rest = list(tensors)
     while rest and isinstance(rest[0], (Node, tuple, list)):
@@ -267,20 +271,16 @@ def _choose_part(parts: list[Node], axis: int) -> Node:
     follows. (A sum of padded parts would be shorter, but makes -0.0 to 0.0.)"""
     offsets = _offsets(parts, axis)
     size = offsets[-1]
-    result: Node | None = None
-    shape = _with_size(parts[0].shape, axis, size)
-    for part, start in zip(parts, offsets):
-        amounts: list[tuple[Dim, Dim]] = [(0, 0)] * len(shape)
-        end = shapes.add(start, part.shape[axis])
+    column = (size,) + (1,) * (len(parts[0].shape) - axis - 1)
+    placed = []
+    for part, start, end in zip(parts, offsets, offsets[1:]):
+        amounts: list[tuple[Dim, Dim]] = [(0, 0)] * len(part.shape)
         amounts[axis] = (start, shapes.subtract(size, end))
-        placed = pad(part, amounts)
-        if result is None:
-            result = placed
-        else:
-            before = pad(const(True, ops.BOOL, (start,)), ((0, shapes.subtract(size, start)),))
-            column = (size,) + (1,) * (len(shape) - axis - 1)
-            result = where(reshape(before, column), result, placed)
-    assert result is not None
+        placed.append(pad(part, amounts))
+    result = placed[0]
+    for part, start in zip(placed[1:], offsets[1:]):
+        before = pad(const(True, bool_, (start,)), [(0, shapes.subtract(size, start))])
+        result = where(reshape(before, column), result, part)
     return result
 
 
@@ -357,13 +357,13 @@ def _known_size(x: Node, dim: int, name: str) -> tuple[int, int]:
     size = x.shape[axis]
     if not isinstance(size, int):
         raise ValueError(
-            f"{name}: dimension {axis} has the size {shapes.dim_text(size)}, which differs from call "
-            "to call, so the number of parts is not known: take parts with slices"
+            f"{name}: dimension {axis} has the size {shapes.dim_text(size)}, so the number of "
+            "parts is not known here: take parts with slices"
         )
     return axis, size
 
 
-# ---- padding -----------------------------------------------------------------------------------------
+# ---- padding -------------------------------------------------------------------------------------
 @public("pad", source="PyTorch")
 def pad_method(x: Node, pad: Any, mode: str = "constant", value: bool | int | float = 0) -> Node:
     """With elements added at the ends of dimensions. `pad` is PyTorch's flat list, (low, high) of
@@ -452,7 +452,7 @@ def shrink_method(x: Node, regions: Sequence[tuple[Dim, Dim] | None]) -> Node:
     return shrink(x, [(0, size) if r is None else r for r, size in zip(regions, x.shape)])
 
 
-# ---- diagonals and triangles -------------------------------------------------------------------------
+# ---- diagonals and triangles ---------------------------------------------------------------------
 @public("diagonal", source="PyTorch")
 def diagonal(x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Node:
     """The diagonal of two dimensions as a new last dimension; offset > 0 above, < 0 below it."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from inspect import unwrap
 from typing import Any, TypeVar
 
 SOURCES = ("PyTorch", "Array API", "NumPy", "tinygrad", "treadle")
@@ -25,8 +26,8 @@ class Public:
     """A public name.
 
     function: what the face calls, with nodes for tensors. source: the project or standard whose
-    semantics it follows. gradient: "yes"; "no" (the derivative is zero almost everywhere or there is
-    none); "int" (the result is an integer or a bool). kind: "method"; "property" (a method without
+    semantics it follows. gradient: "yes"; "no" (the derivative is zero almost everywhere, or there
+    is none); "int" (the result is an integer or a bool). kind: "method"; "property" (a method without
     parentheses); "creates" (takes no tensor: a static method); "random" (creates, and its first
     argument is a key that the face draws).
     """
@@ -62,7 +63,7 @@ def public(
     the library's own calls cost nothing more."""
 
     def register(function: F) -> F:
-        function.__qualname__ = name  # Python's own messages ("missing 1 argument") name it so
+        unwrap(function).__qualname__ = name  # Python's own messages ("missing 1 argument") say it
         entry = Public(name, _either_spelling(function, name), source, gradient, kind, aliases)
         for table, wanted in ((METHODS, method), (NAMESPACE, namespace)):
             for each in (name, *aliases) if wanted else ():
@@ -76,7 +77,7 @@ def public(
 
 def _either_spelling(function: F, name: str) -> F:
     """`function` that also takes the other spelling of its keyword arguments."""
-    code = function.__code__  # type: ignore[attr-defined]
+    code = unwrap(function).__code__
     arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     other = {SPELLINGS[ours]: ours for ours in arguments if ours in SPELLINGS}
     other = {theirs: ours for theirs, ours in other.items() if theirs not in arguments}

@@ -27,6 +27,7 @@ from treadle.graph.build import (
     reshape,
     stop_gradient,
     where,
+    window,
 )
 from treadle.graph.elementwise import abs_, add, div, lt, ne, rounded_once, square, sub
 from treadle.graph.functions import exp, log, sqrt
@@ -49,16 +50,16 @@ def _count(x: Node, axes: tuple[int, ...]) -> Dim:
     return shapes.total([x.shape[axis] for axis in axes])
 
 
-# ---- sums --------------------------------------------------------------------------------------------
+# ---- sums ----------------------------------------------------------------------------------------
 @public("sum", source="PyTorch", namespace=True)
 def sum_(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
-    """The sum; 0 of nothing. Bools and integers add up in int64 unless `dtype` says otherwise."""
+    """The sum; 0 of nothing. Bools and integers add up in int64 unless `dtype` is given."""
     return reduce("add", cast(x, dtype or _summed_type(x.dtype)), dim, keepdim)
 
 
 @public("prod", source="PyTorch", namespace=True)
 def prod(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
-    """The product; 1 of nothing. Bools and integers multiply in int64 unless `dtype` says otherwise."""
+    """The product; 1 of nothing. Bools and integers multiply in int64 unless `dtype` is given."""
     return reduce("mul", cast(x, dtype or _summed_type(x.dtype)), dim, keepdim)
 
 
@@ -83,9 +84,11 @@ def var(
     *,
     correction: int | float | None = None,
 ) -> Node:
-    """The mean square distance from the mean, with `count - correction` for the count: correction is
-    1 unless given, as is unbiased=True; unbiased=False is correction=0. NaN of too few elements.
-    Integers give float32. Computed in two passes, so it is exact for a large mean."""
+    """The mean square distance from the mean, the sum of squares divided by `count - correction`.
+
+    correction is 1 unless given; unbiased=True means 1 and unbiased=False means 0. NaN of too few
+    elements. Integers give float32. Two passes: a large mean costs no digits.
+    """
     if isinstance(dim, bool):  # x.var(False), as PyTorch has it
         dim, unbiased = None, dim
     if unbiased is not None and correction is not None:
@@ -142,7 +145,7 @@ def _log_sum_exp(x: Node, dim: Any, keepdim: bool) -> Node:
     return add(log(total), reshape(shift, total.shape))
 
 
-# ---- extremes ----------------------------------------------------------------------------------------
+# ---- extremes ------------------------------------------------------------------------------------
 def _check_not_empty(x: Node, axes: tuple[int, ...], name: str) -> None:
     """ValueError if there is a result to compute and nothing to compute it from."""
     count = _count(x, axes)
@@ -200,7 +203,7 @@ def _position(name: str, x: Node, dim: int | None, keepdim: bool) -> Node:
     return cast(reshape(found, ()) if not rank else found, int64)
 
 
-# ---- truth -------------------------------------------------------------------------------------------
+# ---- truth ---------------------------------------------------------------------------------------
 @public("any", source="PyTorch", namespace=True, gradient="int")
 def any_(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
     """Whether some element is true (not 0); False of nothing."""
@@ -219,7 +222,7 @@ def count_nonzero(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
     return reduce("add", cast(ne(node_of(x), 0), int64), dim, keepdim)
 
 
-# ---- running sums ------------------------------------------------------------------------------------
+# ---- running sums --------------------------------------------------------------------------------
 @public("cumsum", source="PyTorch")
 def cumsum(x: Node, dim: int, *, dtype: DType | None = None) -> Node:
     """The sum of the elements up to and including each, along a dimension. Bools and integers add
@@ -247,14 +250,16 @@ def _running_sum(x: Node) -> Node:
     size, before = x.shape[-1], x.shape[:-1]
     if shapes.bounds(size)[1] <= _BLOCK:
         return _triangle(x)
-    blocks = shapes.divide_up(size, _BLOCK)
-    whole = shapes.multiply(blocks, _BLOCK)
-    keep: list[tuple[Dim, Dim]] = [(0, 0)] * len(before)
-    rows = reshape(pad(x, [*keep, (0, shapes.subtract(whole, size))]), (*before, blocks, _BLOCK))
+    last = len(before)
+    keep: list[tuple[Dim, Dim]] = [(0, 0)] * last
+    extra = -size % _BLOCK if isinstance(size, int) else _BLOCK
+    rows = window(pad(x, [*keep, (0, extra)]), last, _BLOCK, stride=_BLOCK)
+    blocks = rows.shape[last]
     upto = _running_sum(reduce("add", rows, -1))
-    earlier = pad(narrow(upto, len(before), 0, shapes.subtract(blocks, 1)), [*keep, (1, 0)])
+    earlier = pad(narrow(upto, last, 0, shapes.subtract(blocks, 1)), [*keep, (1, 0)])
     result = add(_triangle(rows), reshape(earlier, (*before, blocks, 1)))
-    return narrow(reshape(result, (*before, whole)), len(before), 0, size)
+    flat = reshape(result, (*before, shapes.multiply(blocks, _BLOCK)))
+    return narrow(flat, last, 0, size, inside=True)
 
 
 def _triangle(x: Node) -> Node:

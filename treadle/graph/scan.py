@@ -24,13 +24,13 @@ _unused = itertools.count(-1, -1)
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[[Any, Any], Any],
     init: Any,
     xs: Any = None,
     length: Any = None,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """Carry a value through a loop: `carry, y = f(carry, x)` for every x along the first axis of xs.
+    """Carry a value through a loop: `carry, y = f(carry, x)` for every x along the first axis.
 
     init: a tree of nodes. xs: a tree of nodes with a common first dimension, or None with a
     `length`. f gets trees of nodes like `init` and like one step of `xs`; it returns a carry with
@@ -62,7 +62,9 @@ def scan(
         )
     _check_carries(carries, new_carries)
     body, constants = _close([*new_carries, *results], [*own_carries, *own_inputs])
-    outputs = _loop(body, (*carries, *inputs, *constants), len(carries), len(inputs), steps, reverse)
+    outputs = _loop(
+        body, (*carries, *inputs, *constants), len(carries), len(inputs), steps, reverse
+    )
     return (
         unflatten(carry_structure, outputs[: len(carries)]),
         unflatten(result_structure, outputs[len(carries) :]),
@@ -88,7 +90,7 @@ def _parameter(dtype: DType, shape: Shape) -> Node:
     return Node(ops.PLACEHOLDER, dtype, (), (next(_unused), shape))
 
 
-# ---- checks ------------------------------------------------------------------------------------------
+# ---- checks --------------------------------------------------------------------------------------
 def _check_leaves(what: str, leaves: Iterable[Any]) -> None:
     for leaf in leaves:
         if not isinstance(leaf, Node):
@@ -125,15 +127,14 @@ def _check_carries(before: Sequence[Node], after: Sequence[Node]) -> None:
                 f"scan: carry {number} enters as {old.dtype} and the function returns it as "
                 f"{new.dtype}; cast one of them"
             )
-        alike = len(old.shape) == len(new.shape) and all(map(shapes.same, old.shape, new.shape))
-        if not alike:
+        if not shapes.same_shape(old.shape, new.shape):
             raise ValueError(
                 f"scan: carry {number} enters with shape {shapes.text(old.shape)} and the function "
                 f"returns it with shape {shapes.text(new.shape)}; a carry keeps its shape"
             )
 
 
-# ---- closing a body ----------------------------------------------------------------------------------
+# ---- closing a body ------------------------------------------------------------------------------
 _CHEAP_LEAVES = frozenset((ops.CONST, ops.VARIABLE, ops.SCALAR, ops.IOTA))
 
 
@@ -177,7 +178,7 @@ def substitute(roots: Iterable[Node], replacements: dict[Node, Node]) -> list[No
     return [done[root] for root in found]
 
 
-# ---- the derivative ----------------------------------------------------------------------------------
+# ---- the derivative ------------------------------------------------------------------------------
 def _scan_vjp(
     node: Node, cotangents: Sequence[Node | None], needed: Sequence[bool]
 ) -> list[Node | None]:
@@ -190,7 +191,9 @@ def _scan_vjp(
     body, carries, inputs, length, reverse = node.arg
     sources = node.src
     first_constant = carries + inputs
-    steps = [s.shape[1:] if carries <= i < first_constant else s.shape for i, s in enumerate(sources)]
+    steps = [
+        s.shape[1:] if carries <= i < first_constant else s.shape for i, s in enumerate(sources)
+    ]
     parameters = [
         Node(ops.PLACEHOLDER, s.dtype, (), (i, shape))
         for i, (s, shape) in enumerate(zip(sources, steps))

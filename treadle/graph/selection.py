@@ -100,7 +100,13 @@ _COMBINED = {"add": "add", "multiply": "mul"}
 
 @public("scatter", source="PyTorch")
 def scatter_method(
-    x: Node, dim: int, index: Node, src: Operand = None, *, value: Operand = None, reduce: Any = None
+    x: Node,
+    dim: int,
+    index: Node,
+    src: Operand = None,
+    *,
+    value: Operand = None,
+    reduce: Any = None,
 ) -> Node:
     """x with x[i][index[i][j][k]][k] = src[i][j][k], for dim=1; `src` may be a number (or named
     `value`). reduce="add" or "multiply" combines instead. The index is no larger than `src`, nor
@@ -110,7 +116,9 @@ def scatter_method(
         raise TypeError("scatter: give either src or value")
     if reduce is not None and reduce not in _COMBINED:
         raise ValueError(f"scatter: reduce is None, 'add' or 'multiply', not {reduce!r}")
-    return _scattered(x, dim, index, source, "set" if reduce is None else _COMBINED[reduce], "scatter")
+    return _scattered(
+        x, dim, index, source, "set" if reduce is None else _COMBINED[reduce], "scatter"
+    )
 
 
 @public("scatter_add", source="PyTorch")

@@ -14,18 +14,21 @@ from typing import Any
 from treadle.ir import index
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.node import Node, Shape
+from treadle.ir.ops import CONST
 
 Dim = Any  # int | Node of dtype index
 
 
-# ---- dimensions --------------------------------------------------------------------------------------
+# ---- dimensions ----------------------------------------------------------------------------------
 def as_dim(value: Any) -> Dim:
     """One size as the user wrote it: an int (or what has `__index__`), or a symbolic dimension."""
     if type(value) is int:
         return value
     if isinstance(value, Node):
         if value.dtype is not INDEX:
-            raise TypeError("a size is an int or a Variable, not a tensor: read it with .item() first")
+            raise TypeError(
+                "a size is an int or a Variable, not a tensor: read it with .item() first"
+            )
         return index.dim(value)
     try:
         return operator.index(value)
@@ -119,17 +122,17 @@ def same(a: Dim, b: Dim) -> bool:
     return index.same(a, b)
 
 
+def same_shape(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are equal. ValueError if the bounds of a size cannot decide it."""
+    return a == b or (len(a) == len(b) and all(map(same, a, b)))
+
+
 def at_most(a: Dim, b: Dim) -> bool | None:
     """Whether a <= b; None if the bounds of a symbolic dimension cannot decide it."""
     if type(a) is int and type(b) is int:
         return a <= b
-    (low_a, high_a), (low_b, high_b) = bounds(a), bounds(b)
-    if high_a <= low_b:
-        return True
-    if low_a > high_b:
-        return False
-    low, high = bounds(subtract(b, a))
-    return True if low >= 0 else False if high < 0 else None
+    decided = index.le(a, b)
+    return bool(decided.value) if decided.op is CONST else None
 
 
 def bounds(dim: Dim) -> tuple[int, int]:
@@ -155,7 +158,7 @@ def dim_text(dim: Dim) -> str:
     return index.spell(dim)
 
 
-# ---- axes --------------------------------------------------------------------------------------------
+# ---- axes ----------------------------------------------------------------------------------------
 def normalize_axis(axis: Any, ndim: int, name: str = "dim") -> int:
     """An axis counted from 0. IndexError if a tensor of `ndim` dimensions has none such; a 0-d
     tensor is taken to have one, as in PyTorch."""
@@ -185,7 +188,7 @@ def normalize_axes(axes: Any, ndim: int, name: str = "dim") -> tuple[int, ...]:
     return tuple(found[:ndim])
 
 
-# ---- broadcasting ------------------------------------------------------------------------------------
+# ---- broadcasting --------------------------------------------------------------------------------
 def broadcast_shapes(*shapes: Shape, name: str = "broadcast") -> Shape:
     """The common shape of several, by NumPy's rule: aligned at the last axis, 1 stretches.
 

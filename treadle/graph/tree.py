@@ -1,7 +1,7 @@
 """Trees: tuples, lists and dictionaries, nested at will, whose leaves are everything else.
 
-`scan`, and every other function that takes "a tree of tensors", flattens it to a list of leaves and a
-structure, works on the list, and puts the results back. None is a tree without leaves.
+`scan`, and every other function that takes a tree of tensors, flattens it to a list of leaves and
+a structure, works on the list, and puts the results back. None is a tree without leaves.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     if tree is None:
         return [], Structure(type(None))
     if isinstance(tree, dict):
-        kind, keys = dict, tuple(sorted(tree, key=repr))
+        keys = tuple(sorted(tree, key=repr))
         held = [tree[key] for key in keys]
     elif isinstance(tree, (tuple, list)):
-        kind, keys, held = type(tree), (), list(tree)
+        keys = ()
+        held = list(tree)
     else:
         return [tree], LEAF
     leaves: list[Any] = []
@@ -58,6 +59,7 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
         below, structure = flatten(part)
         leaves += below
         parts.append(structure)
+    kind = dict if isinstance(tree, dict) else type(tree)
     return leaves, Structure(kind, keys, tuple(parts))
 
 
@@ -76,4 +78,4 @@ def _take(structure: Structure, leaves: Iterator[Any]) -> Any:
         return dict(zip(structure.keys, parts))
     if hasattr(structure.kind, "_fields"):  # a named tuple takes its fields one by one
         return structure.kind(*parts)
-    return structure.kind(parts)  # type: ignore[call-arg]
+    return structure.kind(parts)

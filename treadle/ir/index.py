@@ -24,7 +24,7 @@ from typing import TypeVar, cast
 from treadle.ir import ops
 from treadle.ir.dtype import bool_
 from treadle.ir.dtype import index as INDEX
-from treadle.ir.node import Node, arg_nodes, map_arg, remember, toposort
+from treadle.ir.node import Node, arg_nodes, map_arg, remember, remember_below
 from treadle.ir.spell import evaluate, spell
 
 __all__ = [
@@ -113,10 +113,21 @@ def bounds(value: Index) -> tuple[int, int]:
 
 def variables(value: Index) -> list[Node]:
     """The VARIABLEs that it depends on, by name; those in sizes of ranges too."""
-    if not isinstance(value, Node):
-        return []
-    found = [n for n in toposort(value, into_args=True) if n.op is ops.VARIABLE]
-    return sorted(found, key=_order)
+    return sorted(_variables(value), key=_order) if isinstance(value, Node) else []
+
+
+def _variables(value: Node) -> frozenset[Node]:
+    if value.op is ops.VARIABLE:
+        return frozenset((value,))
+    memo = value.memo
+    if memo is None or "variables" not in memo:
+        remember_below(value, "variables", _variables_of_sources)
+    return cast(frozenset[Node], value.memo["variables"])  # type: ignore[index]
+
+
+def _variables_of_sources(node: Node) -> frozenset[Node]:
+    below = [_variables(n) for n in (*node.src, *arg_nodes(node.arg))]
+    return frozenset().union(*below)
 
 
 # ---- sums and products ---------------------------------------------------------------------------
@@ -227,12 +238,14 @@ def _sum(constant: int, total: Terms) -> Node:
     """The canonical node of constant + total, which may hold zeros."""
     if 0 in total.values():
         total = {atom: factor for atom, factor in total.items() if factor}
-    if len(total) > 1:
-        for atom in total:
-            if atom.op is ops.IMOD:
-                folded = _folded_remainder(constant, total)
-                return _built(constant, total) if folded is None else folded
+    if len(total) > 1 and any(atom.op in _MAY_HOLD_REMAINDER for atom in total):
+        folded = _folded_remainder(constant, total)
+        if folded is not None:
+            return folded
     return _built(constant, total)
+
+
+_MAY_HOLD_REMAINDER = (ops.IMOD, ops.IPROD)
 
 
 def _built(constant: int, total: Terms) -> Node:
@@ -286,30 +299,40 @@ def _without(factors: tuple[Node, ...], removed: tuple[Node, ...]) -> tuple[Node
 
 
 def _folded_remainder(constant: int, total: Terms) -> Node | None:
-    """The sum after one step of these, with the rest folded too; None if no step applies.
+    """The sum after one step of these, with the rest folded too; None if no step applies. M is any
+    product of atoms.
 
-    c*d*floor(x/d) + c*(x mod d)              = c*x
-    c*d*(floor(x/d) mod e) + c*(x mod d)      = c*(x mod d*e)
+    c*M*d*floor(x/d) + c*M*(x mod d)              = c*M*x
+    c*M*d*(floor(x/d) mod e) + c*M*(x mod d)      = c*M*(x mod d*e)
     """
     for atom, factor in total.items():
-        if atom.op is not ops.IMOD:
-            continue
-        x, d = atom.src
-        if d.op is ops.CONST and factor * d.arg not in total.values():
-            continue  # no quotient has the factor that it would need
-        quotient = floordiv(x, d)
-        multiple, parts = terms(mul(mul(quotient, d), factor))
-        if parts and all(total.get(part) == f for f, part in parts):
-            folded = {part for _, part in parts} | {atom}
-            rest = {a: f for a, f in total.items() if a not in folded}
-            return add(_built(constant - multiple, rest), mul(x, factor))
-        for other, other_factor in total.items():
-            same_x = other.op is ops.IMOD and other.src[0] is quotient
-            if same_x and d.op is ops.CONST and other_factor == factor * d.arg:
-                rest = {a: f for a, f in total.items() if a is not atom and a is not other}
-                merged = mod(x, mul(d, other.src[1]))
-                return add(_built(constant, rest), mul(merged, factor))
+        for remainder in _factors(atom):
+            if remainder.op is not ops.IMOD:
+                continue
+            x, d = remainder.src
+            if d.op is ops.CONST and factor * d.arg not in total.values():
+                continue  # no quotient has the factor that it would need
+            others = cast(tuple[Node, ...], _without(_factors(atom), (remainder,)))
+            scale = mul(_monomial(others), factor)
+            quotient = floordiv(x, d)
+            multiple, parts = terms(mul(mul(quotient, d), scale))
+            if parts and all(total.get(part) == f for f, part in parts):
+                folded = {part for _, part in parts} | {atom}
+                rest = {a: f for a, f in total.items() if a not in folded}
+                return add(_built(constant - multiple, rest), mul(x, scale))
+            for digit in _remainders_of(quotient, total):
+                higher = _monomial((*others, digit))
+                if d.op is ops.CONST and total.get(higher) == factor * d.arg:
+                    rest = {a: f for a, f in total.items() if a is not atom and a is not higher}
+                    merged = mod(x, mul(d, digit.src[1]))
+                    return add(_built(constant, rest), mul(merged, scale))
     return None
+
+
+def _remainders_of(x: Node, total: Terms) -> list[Node]:
+    """Every (x mod e) that stands in the terms."""
+    factors = [factor for atom in total for factor in _factors(atom)]
+    return [factor for factor in factors if factor.op is ops.IMOD and factor.src[0] is x]
 
 
 # ---- quotient and remainder ----------------------------------------------------------------------
@@ -334,7 +357,9 @@ def mod(a: Index, b: Index) -> Node:
     if isinstance(b, Node):
         _, x, d, scale, small = _divided_by_symbol(a, b)
         if scale is None:
-            return Node(ops.IMOD, INDEX, (x, b))
+            quotient = _symbolic_quotient(x, b)
+            known = quotient.op is ops.CONST
+            return sub(x, mul(quotient, b)) if known else Node(ops.IMOD, INDEX, (x, b))
         return add(mul(mod(x, d), scale), small)
     if b < 0:
         return mul(mod(mul(a, -1), -b), -1)
@@ -423,6 +448,10 @@ def _remainder(x: Node, d: int) -> Node:
         y, modulus = x.src
         if modulus.op is ops.CONST and modulus.arg % d == 0:
             return mod(y, d)
+    elif any([atom.op is ops.IFLOOR for _, atom in terms(x)[1]]):
+        quotient = _quotient(x, d)  # merged with that of the atom, its bounds may decide
+        if quotient.op is ops.CONST:
+            return sub(x, quotient.arg * d)
     return const(x.arg % d) if x.op is ops.CONST else Node(ops.IMOD, INDEX, (x, const(d)))
 
 
@@ -504,7 +533,7 @@ def _within(x: Node, size: Index) -> bool:
 def _is_negative(value: Node) -> bool:
     """Whether value < 0 is certain."""
     low, high = bounds(value)
-    if high < 0 or low >= 0 or not _is_symbolic(value):
+    if high < 0 or low >= 0 or not _variables(value):
         return high < 0
     return _never_negative(sub(-1, value))
 
@@ -512,7 +541,7 @@ def _is_negative(value: Node) -> bool:
 def _never_negative(value: Node) -> bool:
     """Whether value >= 0 is certain."""
     low, high = bounds(value)
-    if low >= 0 or high < 0 or not _is_symbolic(value):
+    if low >= 0 or high < 0 or not _variables(value):
         return low >= 0
     return cast(bool, remember(value, "never negative", _is_proved))
 
@@ -526,7 +555,7 @@ def _is_proved(value: Node) -> bool:
         for leaf in ends:
             slope, rest = _monomial_division(value, (leaf,), 1)
             least, greatest = bounds(slope)
-            if (least >= 0 or greatest <= 0) and leaf not in _leaves(slope) | _leaves(rest):
+            if (least >= 0 or greatest <= 0) and not (_occurs(leaf, slope) or _occurs(leaf, rest)):
                 value = add(rest, mul(slope, _end(leaf, least >= 0)))
                 if bounds(value)[0] >= 0:
                     return True
@@ -534,28 +563,15 @@ def _is_proved(value: Node) -> bool:
     return False
 
 
+def _occurs(leaf: Node, value: Node) -> bool:
+    return leaf in _variables(value) if leaf.op is ops.VARIABLE else bool(leaf.free & value.free)
+
+
 def _end(leaf: Node, first: bool) -> Index:
     """The first or the last value of a RANGE or a VARIABLE."""
     if leaf.op is ops.VARIABLE:
         return cast(int, leaf.arg[1 if first else 2])
     return 0 if first else sub(leaf.arg[1], 1)
-
-
-def _leaves(value: Node) -> set[Node]:
-    return {n for n in toposort(value, into_args=True) if n.op in (ops.RANGE, ops.VARIABLE)}
-
-
-def _is_symbolic(value: Node) -> bool:
-    """Whether a VARIABLE stands below, in sizes of ranges too."""
-    return cast(bool, remember(value, "symbolic", _finds_variable))
-
-
-def _finds_variable(value: Node) -> bool:
-    if value.op is ops.ISUM:
-        return any(_is_symbolic(atom) for atom in value.src)
-    if value.op is ops.RANGE:
-        return isinstance(value.arg[1], Node)
-    return bool(variables(value))
 
 
 def same(a: Index, b: Index) -> bool:
@@ -733,7 +749,8 @@ def substitute(
         stack.pop()
         new = current
         if inside:
-            arg = map_arg(current.arg, lambda n, bound=bound: _as_arg(done[n, bound]))
+            replacements = {n: _as_arg(done[n, bound]) for n in inside}
+            arg = map_arg(current.arg, replacements.__getitem__)
             new = Node(current.op, current.dtype, current.src, arg)
         done[place] = rebuild(new, tuple([done[source, bound] for source in current.src]))
     return done[root, 0]
@@ -752,3 +769,6 @@ def _uncaptured(old: Node, replacement: Index, bound: int) -> Node:
             "binds a range of the replacement"
         )
     return replacement
+
+
+ops.dimension_algebra.update(add=lambda a, b: dim(add(a, b)), sub=lambda a, b: dim(sub(a, b)))

@@ -14,9 +14,7 @@ from __future__ import annotations
 import hashlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
-
-from treadle.ir.dtype import DType
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from treadle.ir.ops import Op
@@ -96,7 +94,10 @@ class Node:
     def digest(self) -> bytes:
         """16 bytes that depend on the program alone: equal in every process, whatever was built
         before. Orders the terms of an index and names a kernel in the disk cache."""
-        return remember(self, "digest", _digest)
+        memo = self.memo
+        if memo is not None and "digest" in memo:
+            return cast(bytes, memo["digest"])
+        return cast(bytes, remember_below(self, "digest", _digest))
 
     def with_src(self, src: tuple[Node, ...]) -> Node:
         """The same operation on other sources."""
@@ -111,6 +112,27 @@ def remember(node: Node, key: Any, function: Callable[[Node], Any]) -> Any:
     if key not in memo:
         memo[key] = function(node)
     return memo[key]
+
+
+def remember_below(root: Node, key: Any, step: Callable[[Node], Any]) -> Any:
+    """`step(root)`, where `step` may read `memo[key]` of every source and of every node inside the
+    arg: it is run first on all nodes below that have none yet, each once."""
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        if node.memo is None:
+            node.memo = {}
+        if key in node.memo:
+            stack.pop()
+            continue
+        below = node.src if node.arg is None else (*node.src, *arg_nodes(node.arg))
+        missing = [n for n in below if n.memo is None or key not in n.memo]
+        if missing:
+            stack.extend(missing)
+            continue
+        stack.pop()
+        node.memo[key] = step(node)
+    return root.memo[key]  # type: ignore[index]
 
 
 def arg_nodes(arg: Any) -> Iterator[Node]:
@@ -158,10 +180,8 @@ def toposort(roots: Node | Iterable[Node], into_args: bool = False) -> list[Node
     return order
 
 
-def _digest(root: Node) -> bytes:
-    for node in toposort(root, into_args=True):
-        if node.memo is None or "digest" not in node.memo:
-            own = (node.op.name, repr(node.dtype), map_arg(node.arg, lambda n: n.memo["digest"]))
-            parts = repr(own).encode() + b"".join(s.memo["digest"] for s in node.src)  # type: ignore[index]
-            remember(node, "digest", lambda _, p=parts: hashlib.blake2b(p, digest_size=16).digest())
-    return root.memo["digest"]  # type: ignore[index,no-any-return]
+def _digest(node: Node) -> bytes:
+    arg = map_arg(node.arg, lambda n: n.digest)
+    own = repr((node.op.name, repr(node.dtype), arg)).encode()
+    below = [s.digest for s in node.src]
+    return hashlib.blake2b(b"".join((own, *below)), digest_size=16).digest()

@@ -50,7 +50,9 @@ class Op:
     def __call__(self, *src: Node, arg: Any = None, dtype: Any = None) -> Node:
         """The node of this op; the dtype follows the row's rule unless given."""
         if dtype is None:
-            dtype = BOOL if self.dtype == "bool" else src[0].dtype
+            dtype = src[0].dtype
+            if self.dtype == "bool":
+                dtype = BOOL if dtype.lanes == 1 else BOOL.vec(dtype.lanes)
         return Node(self, dtype, src, arg)
 
 
@@ -158,8 +160,21 @@ def _permuted(node: Node) -> Shape:
     return tuple(node.src[0].shape[axis] for axis in node.arg)
 
 
+# Sums of symbolic dimensions: the algebra of `index.py`, which needs this table and puts itself here.
+dimension_algebra: dict[str, Callable[[Any, Any], Any]] = {}
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return a + b if type(a) is int and type(b) is int else dimension_algebra["add"](a, b)
+
+
+def _minus(a: Any, b: Any) -> Any:
+    return a - b if type(a) is int and type(b) is int else dimension_algebra["sub"](a, b)
+
+
 def _padded(node: Node) -> Shape:
-    return tuple(low + size + high for size, (low, high) in zip(node.src[0].shape, node.arg, strict=True))
+    pairs = zip(node.src[0].shape, node.arg, strict=True)
+    return tuple([_plus(_plus(low, size), high) for size, (low, high) in pairs])
 
 
 def _windowed(node: Node) -> Shape:
@@ -173,7 +188,7 @@ PERMUTE = _row("permute", 1, "g", "movement", flags="linear", shape=_permuted)  
 EXPAND  = _row("expand",  1, "g", "movement", flags="linear", shape=lambda n: n.arg)        # arg: shape; 1 becomes n
 PAD     = _row("pad",     1, "g", "movement", flags="linear", shape=_padded)                # arg: ((low, high), ..) zeros
 SHRINK  = _row("shrink",  1, "g", "movement", flags="linear",                               # arg: ((start, stop), ..)
-               shape=lambda n: tuple(stop - start for start, stop in n.arg))
+               shape=lambda n: tuple([_minus(stop, start) for start, stop in n.arg]))
 FLIP    = _row("flip",    1, "g", "movement", flags="linear")                               # arg: axes
 # On the adjacent axes (axis, axis + 1) of sizes (i, k). Each is the adjoint of the other:
 #   window    y[i, k] -> out[o, k] = y[o*stride + k*dilation, k]        arg: (axis, size of o, stride, dilation)

@@ -43,7 +43,7 @@ def evaluate(value: int | Node, values: Mapping[Node, int] | Mapping[str, int]) 
     """
     if not isinstance(value, Node):
         return value
-    known: dict[Node | str, int] = {**values}
+    known: dict[Node | str, int] = dict(values.items())
     for n in toposort(value):
         if n in known:
             continue

@@ -144,6 +144,24 @@ def _literal(value: Any, numbers: dict[Node, int]) -> str:
     raise TypeError(f"{value!r} of type {type(value).__name__}")
 
 
+class _Partial(dict[Node, Any]):
+    """Numbers of some nodes; the others have no line and stand as `%?`."""
+
+    def __missing__(self, node: Node) -> str:
+        return "?"
+
+
+def excerpt(nodes: Iterable[Node], marked: Node) -> str:
+    """The lines of some nodes of a program, for messages: one is marked, and sources that have no
+    line are `%?`. Does not parse."""
+    numbers = _Partial()
+    lines = []
+    for node in nodes:
+        numbers.setdefault(node, len(numbers))
+        lines.append(_line(node, numbers) + ("    <-- here" if node is marked else ""))
+    return "\n".join(lines)
+
+
 def show_constant(dtype: DType, bits: int) -> str:
     """The value of a constant, in the fewest digits that give its bits back."""
     value = dtype.from_bits(bits)

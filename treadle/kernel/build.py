@@ -197,7 +197,7 @@ class _Placer:
             self.next_number += 1
         leaf = Leaf(name, self.sizes[number], own)
         self.leaves[name] = leaf
-        self.ranges[name] = Range(name, leaf.extent, (name,), leaf.node)
+        self.ranges[name] = Range(name, leaf.extent, own, (name,), leaf.node)
         return name
 
     def _emit(self, sink: _Sink, prefix: tuple[tuple[int, str], ...]) -> None:

@@ -45,9 +45,12 @@ class Scope:
 class Emitter:
     """Turns values into program nodes; the base of the walker."""
 
-    def __init__(self, kernel: Kernel, layouts: dict[str, Layout]) -> None:
+    def __init__(
+        self, kernel: Kernel, layouts: dict[str, Layout], roots: dict[str, Node]
+    ) -> None:
         self.kernel = kernel
         self.layouts = layouts
+        self.roots = roots  # scratch buffers that the caller provides
         self.scopes = [Scope()]
         self.params: dict[Node, None] = {}
         self.defined: dict[str, Node] = {}  # scratch buffer -> the DEFINE that is it now
@@ -254,7 +257,9 @@ class Emitter:
     def buffer(self, node: Node) -> Node:
         """What a program addresses for a buffer: a parameter, or the scratch buffer as it is now."""
         name = node.arg[0]
-        return self.defined[name] if name in self.defined else self.param(node)
+        if name in self.defined:
+            return self.defined[name]
+        return self.param(self.roots.get(name, node))
 
     def lane_exists(self, depth: int) -> Node | None:
         """The condition under which the lane that is computed now exists; None: always."""
@@ -279,10 +284,13 @@ class Emitter:
                 return self.pack(node, depth)
             assert self.vector is not None and isinstance(self.vector.extent, int)
             offset, lanes = first, self.vector.extent
-        own = isinstance(node.src[0].arg[0], str) and node.src[0].arg[0] in self.defined
-        if own:
-            self.flush()
+        own = node.src[0].arg[0] in self.defined
         buffer = self.buffer(node.src[0])
+        if own:
+            held = self.scopes[-1].registers.get((buffer, self.value(offset)))
+            if held is not None and held.dtype.lanes == lanes and depth == len(self.scopes) - 1:
+                return held
+            self.flush()
         guard = self.value(node.src[2]) if len(node.src) > 2 else None
         if guard is not None:
             guard = self.splat(guard, lanes, depth)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from treadle.backend.base import Target
@@ -68,15 +69,26 @@ class Leaf:
 @dataclass(frozen=True)
 class Range:
     """A range of the kernel in one loop of the tree: the leaves it was split into, outermost first,
-    and its value over them. Points with value >= extent do not exist; `tail` says how they are
-    avoided: "peel" (the code again with static limits) | "mask" (a second, rolled copy with limits
-    computed at run time) | "shift" (the last tile moves back and repeats some points)."""
+    and its value over them. Expressions of statements are over the nodes of ranges; which leaves
+    these are is looked up last, so an action need not rewrite expressions.
+
+    Points with value >= extent do not exist; `tail` says how they are avoided: "peel" (the code
+    again with static limits) | "mask" (a second, rolled copy with limits computed at run time) |
+    "shift" (the last tile moves back and repeats some points). A range that was fused has no leaves
+    and its value is over the fused range's node.
+    """
 
     name: str
     extent: Extent
+    number: int
     leaves: tuple[str, ...]
     value: Node
     tail: str = "peel"
+
+    @property
+    def node(self) -> Node:
+        """What stands for it in expressions (the constant 0 if it has one point)."""
+        return index.range_(self.number, self.extent)
 
 
 @dataclass(frozen=True)
@@ -188,19 +200,48 @@ class Kernel:
         """For each statement, the names of the scratch buffers that it reads."""
         return tuple(scratch_reads(s) for s in self.statements)
 
+    @cached_property
+    def values(self) -> dict[Node, Node]:
+        """The node of every range that is not itself a leaf, as an expression over leaves."""
+        found: dict[Node, Node] = {}
+        for owner in reversed(self.ranges.values()):  # a fused range stands after its parts
+            value = self._shifted(owner) if owner.tail == "shift" else owner.value
+            if owner.node.op is ops.RANGE and value is not owner.node:
+                found[owner.node] = index.substitute(value, found)
+        return found
+
+    def _shifted(self, owner: Range) -> Node:
+        """The value of a range whose last tile moves back, so as to end where the range does."""
+        assert isinstance(owner.extent, int)
+        inner = {n for n in owner.leaves if self.leaves[n].kind in ("unroll", "vector")}
+        within = {self.leaves[n].node: 0 for n in owner.leaves if n not in inner}
+        outside = {self.leaves[n].node: 0 for n in inner}
+        tile = index.substitute(owner.value, _ranges_only(within))
+        start = index.substitute(owner.value, _ranges_only(outside))
+        last = owner.extent - 1 - index.bounds(tile)[1]
+        return owner.value if last < 0 else index.add(index.minimum(start, last), tile)
+
+    @cached_property
+    def _memo(self) -> dict[tuple[Node, int], Node]:
+        return {}
+
+    def over_leaves(self, root: Node) -> Node:
+        """An expression of a statement, over the nodes of leaves."""
+        return index.substitute(root, self.values, self._memo) if self.values else root
+
     def fresh_numbers(self) -> Iterator[int]:
-        """Numbers that no leaf has."""
-        number = max(self.by_number, default=-1) + 1
+        """Numbers that no leaf and no range has."""
+        used = (*self.by_number, *(r.number for r in self.ranges.values()))
+        number = max(used, default=-1) + 1
         while True:
             yield number
             number += 1
 
     def step(self, name: str) -> int:
-        """By how much the leaf's range grows with it (0 where it takes part in no plain product,
-        as in a range that was fused)."""
-        leaf, owner = self.leaves[name], self.range_of[name]
-        found = index.coefficient(owner.value, leaf.node)
-        return found if isinstance(found, int) else 0
+        """By how much the leaf's range grows with it: the points of the leaves inside it."""
+        leaves = self.range_of[name].leaves
+        inner = leaves[leaves.index(name) + 1 :]
+        return prod(index.as_int(self.leaves[n].extent) for n in inner)
 
     # ---- changing --------------------------------------------------------------------------------
     def with_leaves(self, *changed: Leaf) -> Kernel:
@@ -225,6 +266,11 @@ class Kernel:
 
     def __str__(self) -> str:
         return show_kernel(self)
+
+
+def _ranges_only(mapping: dict[Node, int]) -> dict[Node, int]:
+    """Without the nodes of leaves that run once: those are the constant 0 already."""
+    return {node: value for node, value in mapping.items() if node.op is ops.RANGE}
 
 
 def shared_prefix(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:
@@ -261,6 +307,17 @@ def home(kernel: Kernel, name: str) -> tuple[str, ...]:
     between = kernel.statements[touching[0] : touching[-1] + 1]
     writer = between[0]
     return shared_prefix([writer.order[: writer.first_reduced()], *(s.order for s in between)])
+
+
+def exact(kernel: Kernel, owner: Range) -> bool:
+    """Whether the leaves of a range cover its extent and no more (or repeat points of it)."""
+    if len(owner.leaves) < 2:
+        return True
+    if isinstance(owner.extent, Node):
+        return False
+    if owner.tail == "shift" and kernel.values.get(owner.node) is not owner.value:
+        return True
+    return index.bounds(owner.value)[1] < owner.extent
 
 
 # ---- text ----------------------------------------------------------------------------------------
@@ -311,7 +368,8 @@ def _formula(node: Node, parts: list[str], names: Mapping[int, str]) -> str:
 
 def show_kernel(kernel: Kernel) -> str:
     """The loop nest as indented text, a line per loop and per statement."""
-    names = {leaf.number: leaf.name for leaf in kernel.leaves.values()}
+    names = {r.number: r.name for r in kernel.ranges.values()}
+    names |= {leaf.number: leaf.name for leaf in kernel.leaves.values()}
     lines: list[str] = []
     opened: tuple[str, ...] = ()
     for statement in kernel.statements:
@@ -322,6 +380,11 @@ def show_kernel(kernel: Kernel) -> str:
             lines.append(f"{'  ' * depth}{leaf.kind} {name} < {show_extent(leaf.extent)}{mark}")
         opened = statement.order
         lines.append("  " * len(opened) + _show_statement(statement, names))
+    for owner in kernel.ranges.values():
+        if owner.value is not owner.node:
+            tail = "" if exact(kernel, owner) else f", tail {owner.tail}"
+            value = show_expression(owner.value, names)
+            lines.append(f"{owner.name} = {value} < {show_extent(owner.extent)}{tail}")
     for scratch in kernel.scratch.values():
         if scratch.scope != "thread":
             lines.append(f"{scratch.name}: {scratch.scope}, {scratch.node.dtype}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node
@@ -57,11 +58,12 @@ def layouts(kernel: Kernel) -> dict[str, Layout]:
     for statement in kernel.statements:
         for target in statement.targets:
             if target.arg[0] in places:
-                places[target.arg[0]].append(statement.index)
+                places[target.arg[0]].append(_over_leaves(kernel, statement.index))
                 writers.setdefault(target.arg[0], statement)
         for load in loads(statement):
             if load.src[0].arg[0] in places:
-                places[load.src[0].arg[0]].append(load.src[1 : 1 + load.arg])
+                place = _over_leaves(kernel, load.src[1 : 1 + load.arg])
+                places[load.src[0].arg[0]].append(place)
     return {
         name: _layout(kernel, name, found, writers[name])
         for name, found in places.items()
@@ -84,7 +86,8 @@ def _layout(
     for dimension in range(rank):
         inside = [index.substitute(place[dimension], fixed) for place in places]
         if scratch.scope == ROOT:
-            extents.append(_padded(scratch.node.shape[dimension], inside))
+            size = scratch.node.shape[dimension]
+            extents.append(_padded(kernel, size, inside, writer))
         else:
             extents.append(max(1, *(index.bounds(i)[1] + 1 for i in inside)))
     order = _order(kernel, writer, rank)
@@ -93,11 +96,29 @@ def _layout(
     return Layout(tuple(strides), index.product(extents), leaves)
 
 
-def _padded(size: Extent, places: list[Node]) -> Extent:
-    """A dimension of a root buffer with room for whole tiles, where its size is known."""
+def _padded(kernel: Kernel, size: Extent, places: list[Node], writer: Stmt) -> Extent:
+    """A dimension of a root buffer with room for whole tiles."""
     if isinstance(size, int):
         return max(size, *(index.bounds(i)[1] + 1 for i in places))
-    return size
+    inner = (kernel.leaves[name] for name in writer.order)
+    slack = prod(index.as_int(n.extent) for n in inner if n.kind in ("unroll", "vector"))
+    return index.dim(index.add(size, slack - 1))
+
+
+def root_buffers(kernel: Kernel) -> dict[str, Node]:
+    """The scratch buffers that the caller provides: each as an ARG at a position after the buffers
+    of the call, of one dimension."""
+    positions = [-1]
+    for statement in kernel.statements:
+        used = (*statement.targets, *(load.src[0] for load in loads(statement)))
+        positions += [node.arg[0] for node in used if isinstance(node.arg[0], int)]
+    first = max(positions) + 1
+    layout = layouts(kernel)
+    names = [s.name for s in kernel.scratch.values() if s.scope == ROOT and s.name in layout]
+    return {
+        name: Node(ops.ARG, kernel.scratch[name].node.dtype, (), (first + n, (layout[name].size,)))
+        for n, name in enumerate(names)
+    }
 
 
 def _order(kernel: Kernel, writer: Stmt, rank: int) -> list[int]:
@@ -106,4 +127,9 @@ def _order(kernel: Kernel, writer: Stmt, rank: int) -> list[int]:
     for name in writer.order:
         if kernel.leaves[name].kind == "vector":
             lanes |= kernel.leaves[name].bit
-    return sorted(range(rank), key=lambda d: bool(writer.index[d].free & lanes))
+    place = _over_leaves(kernel, writer.index)
+    return sorted(range(rank), key=lambda d: bool(place[d].free & lanes))
+
+
+def _over_leaves(kernel: Kernel, place: Sequence[Node]) -> tuple[Node, ...]:
+    return tuple(kernel.over_leaves(i) for i in place)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
 from treadle.backend.base import Function
@@ -24,8 +25,8 @@ from treadle.ir.dtype import index as INDEX
 from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node, toposort
 from treadle.kernel.emit import Emitter, Scope, constant
-from treadle.kernel.kernel import Extent, Kernel, Leaf, Range, ScheduleError, Stmt
-from treadle.kernel.layout import Layout, layouts
+from treadle.kernel.kernel import Extent, Kernel, Leaf, Range, ScheduleError, Stmt, exact
+from treadle.kernel.layout import Layout, layouts, root_buffers
 from treadle.kernel.tree import Loop, Phase, phases
 
 Body = Callable[[], None]
@@ -35,9 +36,9 @@ OUTER = ("grid", "local", "loop")
 def lower(kernel: Kernel, name: str) -> list[Function]:
     """The functions of a kernel, to be run one after the other; `name` begins their names."""
     found = phases(kernel)
-    layout = layouts(kernel)
+    layout, roots = layouts(kernel), root_buffers(kernel)
     return [
-        _Walker(kernel, layout).function(phase, name if len(found) == 1 else f"{name}_{n}")
+        _Walker(kernel, layout, roots).function(phase, name if len(found) == 1 else f"{name}_{n}")
         for n, phase in enumerate(found)
     ]
 
@@ -68,8 +69,10 @@ class _Limit:
 class _Walker(Emitter):
     """Emits one phase."""
 
-    def __init__(self, kernel: Kernel, layout: dict[str, Layout]) -> None:
-        super().__init__(kernel, layout)
+    def __init__(
+        self, kernel: Kernel, layout: dict[str, Layout], roots: dict[str, Node]
+    ) -> None:
+        super().__init__(kernel, layout, roots)
         self.limits: dict[str, _Limit] = {}
         self.opened: dict[str, list[Leaf]] = {}  # range -> its leaves that are open
         self.plans: dict[str, _Plan] = {}
@@ -116,15 +119,17 @@ class _Walker(Emitter):
         return Function(name, tuple(params), tuple(self.scopes[0].items), tasks)
 
     def _plan(self, statement: Stmt) -> _Plan:
-        offset = self.offset(statement.targets[0], statement.index)
+        place = [self.kernel.over_leaves(i) for i in statement.index]
+        offset = self.offset(statement.targets[0], place)
         guards = () if statement.guard is None else (statement.guard,)
-        *values, offset = self.flatten([*statement.values, *guards, offset])
+        roots = [self.kernel.over_leaves(root) for root in (*statement.values, *guards)]
+        *values, offset = self.flatten([*roots, offset])
         guard = values.pop() if guards else None
         plan = _Plan(statement, values, offset, guard)
         if not statement.reduced:
             return plan
         accumulators = 1
-        place: list[Node] = []
+        parts: list[Node] = []
         for name in statement.order:
             leaf = self.kernel.leaves[name]
             if name not in statement.reduced:
@@ -134,11 +139,11 @@ class _Walker(Emitter):
                 plan.lanes = leaf.extent
             elif name in statement.partial:
                 assert isinstance(leaf.extent, int)
-                place.append(index.mul(leaf.node, accumulators))
+                parts.append(index.mul(leaf.node, accumulators))
                 accumulators *= leaf.extent
         if accumulators * plan.lanes > 1:
-            size = index.as_int(self.layouts[statement.targets[0].arg[0]].size)
-            flat = index.add(offset, *(index.mul(p, size) for p in place))
+            size = self.layouts[statement.targets[0].arg[0]].size
+            flat = index.add(offset, *(index.mul(p, size) for p in parts))
             plan.accumulator = index.mul(flat, plan.lanes)
             plan.accumulators = accumulators * size * plan.lanes
             self.prepare([plan.accumulator])
@@ -156,7 +161,7 @@ class _Walker(Emitter):
         self.env[grid[0].number] = rest
 
     def _extent(self, extent: Extent) -> Node:
-        expression = index.to_node(extent)
+        expression = index.as_node(extent)
         self.prepare([expression])
         return self.value(expression)
 
@@ -339,7 +344,7 @@ class _Walker(Emitter):
             rest = index.dim(index.sub(limit.size, self._inner_now(owner)))
             if isinstance(rest, Node) or rest < leaf.extent:
                 lanes = leaf.extent
-                number = index.to_node(rest)
+                number = index.as_node(rest)
                 self.prepare([number])
                 depth = self.depth(self.info[number][0])
                 existing = self.splat(self.value(number), lanes, depth)
@@ -428,6 +433,186 @@ class _Walker(Emitter):
             self.append(Node(ops.WRITE, part.dtype, (buffer, offset, part)))
 
     # ---- reductions ----------------------------------------------------------------------------------
-    def _accumulators(self, plan: _Plan) -> tuple[list[Node], Node, DType | None]:
-        """(buffers, one per component; offset; None) of the accumulators at this point."""
-        raise NotImplementedError
+    def _inside(self, statement: Stmt) -> list[Leaf]:
+        """The leaves inside a reduction that tell its results apart."""
+        names = statement.order[statement.first_reduced() :]
+        return [self.kernel.leaves[name] for name in names if name not in statement.reduced]
+
+    def _nest(self, leaves: Sequence[Leaf], body: Body) -> None:
+        """The body for every point of some leaves."""
+        if not leaves:
+            body()
+            return
+        self.leaf(leaves[0], lambda: self._nest(leaves[1:], body))
+
+    def _element(self, plan: _Plan, offset: Node) -> tuple[Node, int]:
+        """(program offset, lanes) of the accumulators at this point."""
+        rolled = {
+            leaf.node: 0
+            for leaf in map(self.kernel.leaves.__getitem__, plan.statement.partial)
+            if isinstance(self.env.get(leaf.number), Node)
+        }
+        if rolled:  # in a rolled tail all partial accumulators are the first one
+            offset = index.substitute(offset, rolled)
+            self.prepare([offset])
+        if self.vector is None or self.vector.name in plan.statement.reduced:
+            return self.value(offset), plan.lanes
+        first, step = self.stride(offset, self.vector)
+        assert step == 1 and isinstance(self.vector.extent, int)
+        return self.value(first), self.vector.extent
+
+    def _buffers(self, plan: _Plan) -> list[Node]:
+        targets = plan.statement.targets
+        if plan.accumulator is not None:
+            return [self.partials[target.arg[0]] for target in targets]
+        return [self.buffer(target) for target in targets]
+
+    def initialise(self, plan: _Plan) -> None:
+        """Accumulators at the identity."""
+        statement = plan.statement
+        if plan.accumulator is not None:
+            for target in statement.targets:
+                memory = self._memory(f"{target.arg[0]}_partial", target.dtype, plan.accumulators)
+                self.partials[target.arg[0]] = memory
+        partial = [self.kernel.leaves[name] for name in statement.order if name in statement.partial]
+        monoid = MONOIDS[statement.monoid or ""]
+
+        def set_identity() -> None:
+            place = plan.offset if plan.accumulator is None else plan.accumulator
+            offset, lanes = self._element(plan, place)
+            for component, buffer in enumerate(self._buffers(plan)):
+                value = constant(monoid.identity(component, buffer.dtype), buffer.dtype)
+                self.scopes[-1].registers[buffer, offset] = self.splat(value, lanes, 0)
+
+        self._nest(self._inside(statement) + partial, set_identity)
+
+    def _accumulate(self, plan: _Plan) -> None:
+        statement = plan.statement
+        place = plan.offset if plan.accumulator is None else plan.accumulator
+        offset, lanes = self._element(plan, place)
+        registers = self.scopes[-1].registers
+        buffers = self._buffers(plan)
+        old = []
+        for buffer in buffers:
+            held = registers.get((buffer, offset))
+            if held is None:
+                held = self.append(Node(ops.READ, buffer.dtype.vec(lanes), (buffer, offset)))
+            old.append(held)
+        depth = len(self.scopes) - 1
+        if _is_product(statement):
+            factors = [self.splat(self.value(f), lanes, depth) for f in plan.values[0].src]
+            new = [self.append(ops.FMA(*factors, old[0]))]
+        else:
+            values = [self.splat(self.value(v), lanes, depth) for v in plan.values]
+            new = self._combine(statement.monoid or "", old, values)
+        if self.lanes_mask is not None and plan.lanes > 1:  # lanes past the end keep what they have
+            new = [
+                self.append(Node(ops.WHERE, n.dtype, (self.lanes_mask, n, o)))
+                for n, o in zip(new, old)
+            ]
+        for buffer, value in zip(buffers, new):
+            registers[buffer, offset] = value
+
+    def fold(self, plan: _Plan) -> None:
+        """Partial accumulators, and then their lanes, into the result."""
+        statement, place = plan.statement, plan.accumulator
+        if place is None:
+            return
+        self.flush()
+        partial = [self.kernel.leaves[name] for name in statement.order if name in statement.partial]
+        monoid = statement.monoid or ""
+
+        def fold_one() -> None:
+            states = []
+            for numbers in product(*(range(index.as_int(leaf.extent)) for leaf in partial)):
+                at = {
+                    leaf.node: n for leaf, n in zip(partial, numbers) if leaf.node.op is ops.RANGE
+                }
+                expression = index.substitute(place, at)
+                self.prepare([expression])
+                offset, lanes = self._element(plan, expression)
+                states.append(
+                    [
+                        self.append(Node(ops.READ, buffer.dtype.vec(lanes), (buffer, offset)))
+                        for buffer in self._buffers(plan)
+                    ]
+                )
+            state = self._tree(monoid, states)
+            if plan.lanes > 1:
+                lanes_apart = [
+                    [self.append(Node(ops.LANE, s.dtype.scalar, (s,), lane)) for s in state]
+                    for lane in range(plan.lanes)
+                ]
+                state = self._tree(monoid, lanes_apart)
+            offset, _ = self._element(plan, plan.offset)
+            for target, value in zip(statement.targets, state):
+                self.scopes[-1].registers[self.buffer(target), offset] = value
+
+        self._nest(self._inside(statement), fold_one)
+
+    def _tree(self, monoid: str, states: list[list[Node]]) -> list[Node]:
+        """States combined pairwise, neighbours at half the distance each time."""
+        while len(states) > 1:
+            half = (len(states) + 1) // 2
+            low, high = states[:half], states[half:]
+            states = [self._combine(monoid, a, b) for a, b in zip(low, high)] + low[len(high) :]
+        return states[0]
+
+    def _combine(self, monoid: str, a: Sequence[Node], b: Sequence[Node]) -> list[Node]:
+        """The monoid's operation on program nodes."""
+        places, roots, order = _template(monoid, tuple(n.dtype.scalar for n in a))
+        made: dict[Node, Node] = dict(zip(places, (*a, *b)))
+        lanes = max(n.dtype.lanes for n in (*a, *b))
+        for node in order:
+            if node in made:
+                continue
+            if node.op is ops.CONST:
+                made[node] = self.splat(node, lanes, 0)
+                continue
+            src = tuple([self.splat(made[s], lanes, len(self.scopes) - 1) for s in node.src])
+            made[node] = self.append(Node(node.op, node.dtype.vec(lanes), src, node.arg))
+        return [made[root] for root in roots]
+
+
+def _statements(items: Sequence[Loop | Stmt]) -> list[Stmt]:
+    """The statements under some loops, in order."""
+    found: list[Stmt] = []
+    stack = list(reversed(items))
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Loop):
+            stack.extend(reversed(item.body))
+        else:
+            found.append(item)
+    return found
+
+
+def _ceiling(value: Node, divisor: int) -> Node:
+    return index.floordiv(index.add(value, divisor - 1), divisor)
+
+
+def _is_product(statement: Stmt) -> bool:
+    """Whether the statement sums float products, each rounded once with the sum (fma)."""
+    value = statement.values[0]
+    return statement.monoid == "add" and value.op is ops.MUL and value.dtype.is_float
+
+
+_PARAMETERS = (ops.ARG, ops.SCALAR, ops.VARIABLE)
+
+
+def _parameter_order(node: Node) -> tuple[int, int | str]:
+    which = node.arg if node.op is ops.SCALAR else node.arg[0]
+    return _PARAMETERS.index(node.op), which
+
+
+@cache
+def _template(
+    monoid: str, dtypes: tuple[DType, ...]
+) -> tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]]:
+    """(places for two states, their combination, every node of it in order)."""
+    size = len(dtypes)
+    places = tuple(
+        Node(ops.PLACEHOLDER, d, (), (number, ())) for number, d in enumerate((*dtypes, *dtypes))
+    )
+    roots = MONOIDS[monoid].combine(places[:size], places[size:])
+    return places, roots, tuple(toposort(roots))

@@ -6,6 +6,7 @@ that moves a few GB/s per core against registers that do 16 operations at a time
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from treadle.ir import index, ops
@@ -15,6 +16,7 @@ from treadle.ir.ops import Op
 TRANSFER = 12.0  # one element written to memory, or read from it
 ROUND_TRIP = 2 * TRANSFER
 OPERAND_TILE = 4  # outputs that share one evaluation of a contraction's operand in its inner loop
+GATHERED = 6  # operations of a load at an index that comes from data, and its check
 FAR = 256  # nodes after which a cone counts as too dear to compute again
 
 # Operations that cost more than one simple one (polynomials of `ir/decompose.py`, divisions).
@@ -64,7 +66,7 @@ class Cone:
     reductions: list[Node]
 
 
-def cone(root: Node, stored: set[Node], sizes: Sizes) -> Cone:
+def cone(root: Node, stored: Container[Node], sizes: Sizes) -> Cone:
     """The elementwise region below a value, down to stored values, reductions and leaves."""
     whole = max(1, sizes(root.shape))
     result = Cone(0.0, 0.0, [])
@@ -73,6 +75,8 @@ def cone(root: Node, stored: set[Node], sizes: Sizes) -> Cone:
     while stack:
         node = stack.pop()
         kind = node.op.kind
+        if node.op is ops.GATHER:
+            result.operations += GATHERED * min(1.0, sizes(node.shape) / whole)
         if node is not root and (node in stored or kind not in ("alu", "movement")):
             if node.op is ops.OUT:
                 node = node.src[0]

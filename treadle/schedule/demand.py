@@ -92,7 +92,7 @@ class Draft:
     """
 
     __slots__ = (
-        "node", "kind", "place", "position", "own", "sizes", "chains", "contraction", "operations",
+        "node", "kind", "place", "position", "own", "rank", "sizes", "chains", "contraction", "operations",
         "open", "outputs", "reads", "reasons", "demands", "device", "_counts",
     )  # fmt: skip
 
@@ -103,7 +103,8 @@ class Draft:
         self.sizes: list[Any] = [size for size in shape if size != 1]
         ranges = iter([index.range_(number, size) for number, size in enumerate(self.sizes)])
         self.position = tuple([index.const(0) if size == 1 else next(ranges) for size in shape])
-        self.own = (1 << len(self.sizes)) - 1
+        self.rank = len(self.sizes)  # ranges of the stores; those of reductions follow
+        self.own = (1 << self.rank) - 1
         self.chains: list[int] = []
         self.contraction = False
         self.operations = 0

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
+from typing import Any
+
 from treadle import host
 from treadle.backend.base import Backend, Target
 from treadle.backend.c.compile import Library, compiler
 from treadle.backend.c.render import render
+from treadle.backend.records import Program, Record, Runner
 from treadle.ir.dtype import TENSOR_DTYPES
 
 __all__ = ["BACKEND"]
@@ -38,8 +45,48 @@ def _target() -> Target:
     )
 
 
-def run(threads: int, portable: bool = False) -> object:
-    raise NotImplementedError
+@cache
+def _kernel(address: int) -> Any:
+    """A native function, to be called with the addresses of slots and map and a task. Such a call
+    releases the interpreter's lock."""
+    word = ctypes.c_void_p
+    return ctypes.CFUNCTYPE(None, word, word, ctypes.c_int64)(address)
+
+
+@cache
+def _workers(threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads of this process (a forked child makes its own)."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="treadle-c")
+
+
+def run(threads: int, portable: bool = False, compile: object = None) -> Runner:
+    """The runner of programs. A kernel's tasks are shared out among threads in equal pieces.
+
+    It sleeps portably in any case, and has no code to compile.
+    """
+
+    def launch(program: Program, record: Record) -> None:
+        kernel = _kernel(int(record["fn"]))
+        slots, map_ = program.slots.ctypes.data, record["map"].ctypes.data
+        tasks = int(record["ntasks"])
+        pieces = min(threads, tasks, record["chunks"] or tasks)
+
+        def work(piece: int) -> None:
+            for task in range(tasks * piece // pieces, tasks * (piece + 1) // pieces):
+                kernel(slots, map_, task)
+
+        if pieces == 1:
+            work(0)
+        elif pieces > 1:
+            workers = _workers(threads, os.getpid())
+            futures = [workers.submit(work, piece) for piece in range(pieces)]
+            try:
+                for future in futures:
+                    future.result()
+            finally:
+                wait(futures)  # whatever comes, nobody writes to a buffer after this
+
+    return Runner(launch)
 
 
 BACKEND = Backend(

@@ -27,7 +27,7 @@ class Compiler:
     """
 
     def __init__(self) -> None:
-        self.command = _find_command()
+        self.command = find_command()
         probe = self._run("-march=native", "-dM", "-E", "-v", "-x", "c", "-", text="")
         if probe.returncode != 0:
             raise RuntimeError(f"the C compiler {self.command[0]} does not work: {probe.stderr}")
@@ -73,7 +73,8 @@ class Library:
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def _find_command() -> list[str]:
+def find_command() -> list[str]:
+    """The first C compiler of this machine, as a command. RuntimeError if there is none."""
     for name in ("gcc", "clang"):
         found = shutil.which(name)
         if found:

@@ -35,15 +35,9 @@ SCALARS = {
 }  # fmt: skip
 WIDTHS = {name: int(name[1:]) // 8 for name in SCALARS}
 
-# Calls every task of a range, so that a phase of many small tasks is one call from outside.
-RUNNER = """\
-void treadle_run(void (*kernel)(i64 *, i32 *, i64), i64 *slots, i32 *map, i64 first, i64 stop) {
-  for (i64 task = first; task < stop; task++) kernel(slots, map, task);
-}"""
-
 
 def render(functions: Sequence[Function]) -> str:
-    """The text of a module in which each function is external under its name, and `treadle_run`.
+    """The text of a module in which each function is external under its name.
 
     ValueError if two functions have one name, or a node may not stand in a CPU program.
     """
@@ -54,7 +48,7 @@ def render(functions: Sequence[Function]) -> str:
     bodies = [_write_function(module, function) for function in functions]
     head = ["#define INLINE static inline __attribute__((always_inline))"]
     head += [f"typedef {spelled} {name};" for name, spelled in SCALARS.items()]
-    return "\n".join((*head, *module.types.values(), *module.helpers.values(), *bodies, RUNNER, ""))
+    return "\n".join((*head, *module.types.values(), *module.helpers.values(), *bodies, ""))
 
 
 class _Module:
@@ -315,9 +309,8 @@ def _write(body: _Body, node: Node) -> None:
         body.lines.append(f"  if ({test}) {place} = {stored};")
         return
     one = f"(({element} *)({body.names[buffer]} + {body.names[offset]}))[l]"
-    body.lines.append(
-        f"  {{ {of} w = {stored}; for (int l = 0; l < {dtype.lanes}; l++) if ({test}[l]) {one} = w[l]; }}"
-    )
+    loop = f"for (int l = 0; l < {dtype.lanes}; l++) if ({test}[l]) {one} = w[l];"
+    body.lines.append(f"  {{ {of} w = {stored}; {loop} }}")
 
 
 @_step(ops.SPLAT)
@@ -350,7 +343,8 @@ def _intrinsic(body: _Body, node: Node) -> None:
     name = node.arg[0]
     if name == "prefetch":
         buffer, offset = node.src
-        body.lines.append(f"  __builtin_prefetch({body.names[buffer]} + {body.names[offset]}, 0, 3);")
+        place = f"{body.names[buffer]} + {body.names[offset]}"
+        body.lines.append(f"  __builtin_prefetch({place}, 0, 3);")
     elif name == "shuffle":
         a, b = (body.names[s] for s in node.src)
         size = node.src[0].dtype.lanes

@@ -1,9 +1,9 @@
 """How C spells the scalar operations: one expression each, of which every lane is computed.
 
-Each operation on each type becomes a small function of the module, written once: `add_float32(a, b)`,
-`max_float32x16(a, b)`. On vectors an operator of C does (compilers have vector types); what is no
-operator is a loop over the lanes. As in every backend, a 16-bit float stands in a register as the
-float32 of the same value and is rounded after each operation, and a bool is a byte that is 0 or 1.
+Each operation on each type becomes a small function of the module, written once: `add_float32(a,
+b)`, `max_float32x16(a, b)`. On vectors an operator of C does (compilers have vector types); what is
+no operator is a loop over the lanes. As in every backend, a 16-bit float stands in a register as
+the float32 of the same value and is rounded after each operation; a bool is a byte that is 0 or 1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 
 from treadle.ir import ops
-from treadle.ir.dtype import DType, float16, float64
+from treadle.ir.dtype import DType, float16, float32, float64
 from treadle.ir.ops import Op
 
 # ---- types and constants -------------------------------------------------------------------------
@@ -37,7 +37,6 @@ def memory_type(dtype: DType) -> str:
     return register_type(dtype)
 
 
-@cache
 def constant(dtype: DType, value: int | float | bool) -> str:
     """A scalar constant of a register type."""
     if dtype.kind == "f":
@@ -59,7 +58,7 @@ def constant(dtype: DType, value: int | float | bool) -> str:
 
 _LEAST = "a != a ? a : b != b ? b : a == b ? (__builtin_signbit(a) ? {} : {}) : a {} b ? a : b"
 
-# op -> kinds -> the expression of one lane. Those that begin with "=" are operators of C on vectors.
+# op -> kinds -> the expression of one lane; those that begin with "=" are right on vectors too
 _EXPRESSIONS: dict[Op, dict[str, str]] = {
     ops.ADD: {"iufx": "= a + b", "b": "= a | b"},
     ops.SUB: {"iufx": "= a - b"},
@@ -131,7 +130,7 @@ def operation(op: Op, sources: tuple[DType, ...], result: DType) -> Helper:
     elif op is ops.BITCAST:
         text, needs = _bitcast(sources[0].scalar, result.scalar)
     elif op is ops.WHERE:
-        text, needs = ("a ? b : c", ()) if sources[0].lanes > 1 or not vector else ("= a ? b : c", ())
+        text, needs = "a ? b : c", ()
     else:
         text, needs = _expression(op, scalars[0])
     if vector and not (text.startswith("=") and not needs):
@@ -236,6 +235,7 @@ def _cast(source: DType, target: DType) -> tuple[str, tuple[Helper, ...]]:
     if not target.is_float:
         if not source.is_float:
             return f"({to})a", ()
+        source = float32 if source.bits == 16 else source  # as it stands in the variable
         low = constant(source, float(target.min))
         above = constant(source, 2.0 ** (target.bits - (target.kind != "u")))
         least, most = constant(target, target.min), constant(target, target.max)

@@ -82,12 +82,12 @@ def _evaluate(roots: list[Node], leaves: Mapping[Node, Array], sizes: Sizes) -> 
         elif node.op.kind == "index" or node.op is ops.VARIABLE:
             values[node] = np.asarray(sizes.of(node), dtype=np.int64)
         else:
-            meaning = _MEANING.get(node.op, _elementwise)
+            meaning: Callable[..., Any] = _MEANING.get(node.op, _elementwise)
             values[node] = meaning(node, sizes, *[values[s] for s in node.src])
     return [values[root] for root in roots]
 
 
-# ---- elementwise and leaves --------------------------------------------------------------------------
+# ---- elementwise and leaves ----------------------------------------------------------------------
 def _elementwise(node: Node, sizes: Sizes, *sources: Array) -> Array:
     if node.op.meaning is None:
         raise NotImplementedError(f"{node.op.name} has no meaning in the graph stage")
@@ -115,7 +115,7 @@ def _same(node: Node, sizes: Sizes, x: Array) -> Array:
     return x
 
 
-# ---- movement ----------------------------------------------------------------------------------------
+# ---- movement ------------------------------------------------------------------------------------
 @_means(ops.RESHAPE)
 def _reshape(node: Node, sizes: Sizes, x: Array) -> Array:
     return x.reshape(sizes.shape(node.arg))
@@ -169,7 +169,7 @@ def _unwindow(node: Node, sizes: Sizes, x: Array) -> Array:
     return np.moveaxis(out, (0, 1), (axis, axis + 1))
 
 
-# ---- reduce ------------------------------------------------------------------------------------------
+# ---- reduce --------------------------------------------------------------------------------------
 _UFUNC = {
     "add": np.add,
     "mul": np.multiply,
@@ -203,9 +203,7 @@ def _fold(monoid: Monoid, dtypes: tuple[DType, ...], state: list[Array]) -> list
     """The state folded over its first axis by halves, in order: combine is associative."""
     if len(state[0]) == 0:
         rest = state[0].shape[1:]
-        return [
-            np.full(rest, monoid.identity(c, d), d.compute) for c, d in enumerate(dtypes)
-        ]
+        return [np.full(rest, monoid.identity(c, d), d.compute) for c, d in enumerate(dtypes)]
     combine = _combiner(monoid, dtypes)
     while len(state[0]) > 1:
         even = len(state[0]) // 2 * 2
@@ -237,11 +235,11 @@ def _combiner(
 
 
 @_means(ops.OUT)
-def _out(node: Node, sizes: Sizes, outputs: list[Array]) -> Array:
+def _out(node: Node, sizes: Sizes, outputs: list[Array]) -> Any:
     return outputs[node.arg]
 
 
-# ---- gather, scatter, update -------------------------------------------------------------------------
+# ---- gather, scatter, update ---------------------------------------------------------------------
 def _checked(where: Array, size: int, name: str) -> Array:
     """Indices as int64. IndexError for one that is not in [0, size)."""
     outside = (where < 0) | (where >= size)
@@ -283,7 +281,7 @@ def _update(node: Node, sizes: Sizes, x: Array, value: Array) -> Array:
     return out
 
 
-# ---- scan --------------------------------------------------------------------------------------------
+# ---- scan ----------------------------------------------------------------------------------------
 @_means(ops.SCAN)
 def _scan(node: Node, sizes: Sizes, *sources: Array) -> list[Array]:
     """The loop as it is written: carries pass from step to step, each step's ys are stacked."""
@@ -292,7 +290,7 @@ def _scan(node: Node, sizes: Sizes, *sources: Array) -> list[Array]:
     steps = sizes.of(length)
     state = list(sources[:carries])
     sequences, constants = sources[carries : carries + xs], sources[carries + xs :]
-    stacked: list[list[Array]] = [[None] * steps for _ in body.src[carries:]]  # type: ignore[list-item]
+    stacked: list[list[Any]] = [[None] * steps for _ in body.src[carries:]]
     for step in reversed(range(steps)) if reverse else range(steps):
         now = [*state, *[sequence[step] for sequence in sequences], *constants]
         leaves = {leaf: now[leaf.arg[0]] for leaf in parameters}
@@ -310,5 +308,3 @@ def _scan(node: Node, sizes: Sizes, *sources: Array) -> list[Array]:
 def _placeholders(body: Node) -> list[Node]:
     """The parameters of a scan's body; those of a scan inside it are its own."""
     return [node for node in toposort(body) if node.op is ops.PLACEHOLDER]
-
-

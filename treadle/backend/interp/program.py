@@ -8,6 +8,7 @@ NumPy scalar and a vector is an array of one axis, both in the dtype's `compute`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,13 @@ from treadle.ir.ops import Op
 
 Array = Any  # an ndarray or a NumPy scalar
 Buffers = Sequence[np.ndarray] | Mapping[int, np.ndarray]
+Scalars = Sequence[Any] | Mapping[int, Any]
 
 
 def run_function(
     function: Function,
     buffers: Buffers,
-    scalars: Sequence[Any] = (),
+    scalars: Scalars = (),
     variables: Mapping[str, int] | None = None,
     task: int = 0,
 ) -> int | None:
@@ -50,7 +52,7 @@ def run_function(
 def run_tasks(
     function: Function,
     buffers: Buffers,
-    scalars: Sequence[Any] = (),
+    scalars: Scalars = (),
     variables: Mapping[str, int] | None = None,
 ) -> int | None:
     """Run every task of a function in order; otherwise as `run_function`."""
@@ -74,7 +76,7 @@ class _Thread:
         self,
         function: Function,
         buffers: Buffers,
-        scalars: Sequence[Any],
+        scalars: Scalars,
         variables: Mapping[str, int],
         task: int,
         thread: tuple[int, ...],
@@ -181,7 +183,7 @@ class _Thread:
         if mask:
             lanes &= self.value(mask[0])
         offsets = start + np.flatnonzero(lanes)
-        if offsets.size and not (0 <= offsets[0] and offsets[-1] < memory.size):
+        if offsets.size and (offsets[0] < 0 or offsets[-1] >= memory.size):
             raise IndexError(
                 f"{self.function.name} touches elements {offsets[0]} to {offsets[-1]} of "
                 f"{buffer!r}, which has {memory.size}"
@@ -198,7 +200,8 @@ def _flat(array: np.ndarray, param: Node) -> np.ndarray:
     return array.reshape(-1)
 
 
-def _ends(body: Sequence[Node]) -> dict[int, int]:
+@lru_cache(1024)
+def _ends(body: tuple[Node, ...]) -> dict[int, int]:
     """The place of the END of each LOOP and IF, by their places."""
     ends: dict[int, int] = {}
     open_: list[int] = []
@@ -308,4 +311,4 @@ def _intrinsic(thread: _Thread, node: Node) -> Array | None:
         return None
     if name == "shuffle":
         return np.concatenate([thread.value(s) for s in node.src])[list(node.arg[1])]
-    raise ValueError(f"the interpreter has no intrinsic {name!r}; it has barrier, prefetch, shuffle")
+    raise ValueError(f"no intrinsic {name!r} here; there are barrier, prefetch and shuffle")

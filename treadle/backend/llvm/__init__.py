@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 from treadle import host
 from treadle.backend.base import Backend, Target
 from treadle.backend.llvm.compile import Library, compiler
@@ -27,14 +30,24 @@ class Runner(Pool):
     builder = ProgramBuilder
 
 
-def compile_text(text: str) -> Library:
-    """A module in memory, for code that is written as LLVM IR by hand."""
-    return compiler().load(compiler().compile(text))
+Compile = Callable[[str], bytes]
 
 
-def run(threads: int, portable: bool = False) -> Runner:
-    """The runner of programs on `threads` threads."""
-    return Runner(threads, portable, compile_ir=compile_text)
+@cache
+def _loader(compile: Compile) -> Callable[[str], Library]:
+    def load(text: str) -> Library:
+        return compiler().load(compile(text))
+
+    return load
+
+
+def run(threads: int, portable: bool = False, compile: Compile | None = None) -> Runner:
+    """The runner of programs on `threads` threads.
+
+    compile: what makes object code of the pool's own text; `BACKEND.compile`, or a function that
+    looks into a cache first (the pool takes as long to compile as several kernels).
+    """
+    return Runner(threads, portable, compile_ir=_loader(compile or BACKEND.compile))
 
 
 def vector_registers(features: str) -> tuple[int, int]:

@@ -158,7 +158,8 @@ class _Body:
         self.count = 0
         self.block = "entry"  # the label of the block that is being written
         self.addresses: dict[tuple[str, str, str], str] = {}
-        self.open: list[Callable[[], None]] = []  # what closes each open loop and branch
+        # of each open loop and branch: what closes it, and the operands that were hidden inside it
+        self.open: list[tuple[Callable[[], None], list[tuple[Node, str]]]] = []
         self.inlined = 0
         self.alignment: dict[Node, int] = {}
         self.flag = ("", "")  # the address of the error flag, and this kernel's first code
@@ -177,15 +178,13 @@ class _Body:
         self.entry.append(f"  {name} = {instruction}")
         return name
 
-    def declare(self, name: str, result: str, kinds: str) -> None:
-        """Declare a function that LLVM or the process has."""
-        if name not in self.module.declarations:
-            self.module.declarations[name] = f"declare {result} @{name}({kinds})"
-
     def intrinsic(self, name: str, result: str, *operands: tuple[str, str]) -> str:
         """Write a call of an LLVM intrinsic with (type, value) operands; the name of its value."""
-        self.declare(name, result, ", ".join([kind.split(" align")[0] for kind, _ in operands]))
-        call = f"call {result} @{name}({', '.join([f'{kind} {value}' for kind, value in operands])})"
+        if name not in self.module.declarations:
+            kinds = ", ".join([kind.split(" align")[0] for kind, _ in operands])
+            self.module.declarations[name] = f"declare {result} @{name}({kinds})"
+        given = ", ".join([f"{kind} {value}" for kind, value in operands])
+        call = f"call {result} @{name}({given})"
         if result == "void":
             self.lines.append(f"  {call}")
             return ""
@@ -246,6 +245,8 @@ def _write_function(module: _Module, function: Function) -> str:
     names = body.names
     operation = body.operation
     for node in function.body:
+        if node in names and body.open:
+            body.open[-1][1].append((node, names[node]))
         special = _STEPS.get(node.op)
         if special is None:
             names[node] = operation(node)
@@ -258,7 +259,7 @@ def _write_function(module: _Module, function: Function) -> str:
 
 
 def _read_parameters(body: _Body, function: Function) -> None:
-    """Parameter p is slots[map[p]]; one entry more of the map holds the first code of the checks."""
+    """Parameter p is slots[map[p]]; one entry more is the slot of the first code of the checks."""
 
     def slot(position: int) -> str:
         entry = body.emit_entry(f"getelementptr i32, ptr %map, i64 {position}")
@@ -285,7 +286,7 @@ def offset_multiples(function: Function) -> dict[Node, int]:
     known: dict[Node, int] = {}
 
     def of(node: Node) -> int:
-        return abs(node.value) if node.op is ops.CONST else known.get(node, 1)
+        return abs(int(node.value)) if node.op is ops.CONST else known.get(node, 1)
 
     for node in function.body:
         if node.dtype is not index:
@@ -345,7 +346,7 @@ def _loop(body: _Body, node: Node) -> None:
     bounds = [s.value if s.op is ops.CONST else None for s in node.src]
     if None not in bounds and bounds[0] < bounds[1] <= bounds[0] + step:  # type: ignore[operator]
         body.names[node] = first
-        body.open.append(lambda: None)
+        body.open.append((lambda: None, []))
         return
     start, end, leave = body.label("loop"), body.label("next"), body.label("done")
     if None not in bounds and bounds[0] < bounds[1]:  # type: ignore[operator]
@@ -368,7 +369,7 @@ def _loop(body: _Body, node: Node) -> None:
         body.start(leave)
         body.addresses = outer
 
-    body.open.append(close)
+    body.open.append((close, []))
 
 
 @_step(ops.IF)
@@ -383,14 +384,16 @@ def _if(body: _Body, node: Node) -> None:
         body.start(leave)
         body.addresses = outer
 
-    body.open.append(close)
+    body.open.append((close, []))
 
 
 @_step(ops.END)
 def _end(body: _Body, node: Node) -> None:
     if not body.open:
         raise ValueError("an END without a LOOP or an IF")
-    body.open.pop()()
+    close, hidden = body.open.pop()
+    close()
+    body.names.update(reversed(hidden))
 
 
 @_step(ops.READ)
@@ -408,7 +411,8 @@ def _read(body: _Body, node: Node) -> None:
     else:
         test = (register_type(mask[0].dtype), body.names[mask[0]])
         name = f"llvm.masked.load.{suffix(of)}.p0"
-        stored = body.intrinsic(name, of, (f"ptr align {align}", place), test, (of, "zeroinitializer"))
+        aligned = (f"ptr align {align}", place)
+        stored = body.intrinsic(name, of, aligned, test, (of, "zeroinitializer"))
     body.names[node] = load_form(body, dtype, stored)
 
 
@@ -443,7 +447,7 @@ def _proven_alignment(body: _Body, buffer: Node, offset: Node, dtype: DType) -> 
     width of the vector. A store past the caches that is not aligned to 16 bytes is taken apart."""
     if buffer.op is not ops.ARG:
         return dtype.itemsize
-    multiple = offset.value if offset.op is ops.CONST else body.alignment.get(offset, 1)
+    multiple = int(offset.value) if offset.op is ops.CONST else body.alignment.get(offset, 1)
     width = min(BUFFER_ALIGNMENT, dtype.itemsize * dtype.lanes)
     bytes_ = gcd(abs(multiple) * dtype.itemsize, width) if multiple else width
     return bytes_ & -bytes_
@@ -468,18 +472,14 @@ def _pack(body: _Body, node: Node) -> None:
     of, element = register_type(node.dtype), register_type(node.dtype.scalar)
     value = "poison"
     for lane, source in enumerate(node.src):
-        value = body.emit(
-            f"insertelement {of} {value}, {element} {body.names[source]}, i64 {lane}"
-        )
+        value = body.emit(f"insertelement {of} {value}, {element} {body.names[source]}, i64 {lane}")
     body.names[node] = value
 
 
 @_step(ops.LANE)
 def _lane(body: _Body, node: Node) -> None:
     of = register_type(node.src[0].dtype)
-    body.names[node] = body.emit(
-        f"extractelement {of} {body.names[node.src[0]]}, i64 {node.arg}"
-    )
+    body.names[node] = body.emit(f"extractelement {of} {body.names[node.src[0]]}, i64 {node.arg}")
 
 
 @_step(ops.FLAG)

@@ -72,16 +72,21 @@ def suffix(type_name: str) -> str:
     return f"v{lanes}{short}" if lanes else short
 
 
-@cache
 def constant(dtype: DType, value: int | float | bool) -> str:
     """A constant of a register type, the same in every lane."""
+    return _constant(dtype, dtype.to_bits(value))
+
+
+@cache
+def _constant(dtype: DType, bits: int) -> str:
+    value = dtype.from_bits(bits)
     if dtype.kind == "f":
         # LLVM writes a float32 too as the 64 bits of the double of the same value
         text = "0x" + struct.pack(">d", value).hex().upper()
     elif dtype.kind == "b":
         text = "true" if value else "false"
     else:
-        text = str(int(value))
+        text = str(value)
     return text if dtype.lanes == 1 else f"splat ({register_type(dtype.scalar)} {text})"
 
 
@@ -92,7 +97,7 @@ def integers(dtype: DType, value: int) -> str:
 
 def constant_of(node: Node) -> str:
     """The operand that a CONST is."""
-    return constant(node.dtype, node.value)
+    return _constant(node.dtype, node.arg)
 
 
 def splatted(node: Node) -> Node | None:
@@ -160,10 +165,16 @@ def _instruction(body: Body, node: Node, operands: list[str]) -> str:
     return body.emit(f"{_instruction_head(node.op, node.src[0].dtype)}{a}, {b}")
 
 
+@cache
+def _intrinsic_name(op: Op, dtype: DType) -> str:
+    return f"{_INTRINSIC[op][dtype.kind]}.{suffix(register_type(dtype))}"
+
+
 def _intrinsic(body: Body, node: Node, operands: list[str]) -> str:
     of = register_type(node.dtype)
-    name = _INTRINSIC[node.op][node.dtype.kind]
-    return body.intrinsic(f"{name}.{suffix(of)}", of, *((of, value) for value in operands))
+    return body.intrinsic(
+        _intrinsic_name(node.op, node.dtype), of, *[(of, value) for value in operands]
+    )
 
 
 SPELLINGS |= dict.fromkeys(_INSTRUCTION, _instruction)
@@ -195,7 +206,8 @@ def _extreme(body: Body, node: Node, operands: list[str]) -> str:
     kind = node.dtype.kind
     of = register_type(node.dtype)
     if kind == "b":
-        return body.emit(f"{'or' if node.op is ops.MAX else 'and'} {of} {operands[0]}, {operands[1]}")
+        word = "or" if node.op is ops.MAX else "and"
+        return body.emit(f"{word} {of} {operands[0]}, {operands[1]}")
     if kind == "f":
         for place in (1, 0):
             fixed = splatted(node.src[place])
@@ -365,6 +377,8 @@ def _integer_to_float(body: Body, source: DType, target: DType, value: str) -> s
 def _float_to_integer(body: Body, source: DType, target: DType, value: str) -> str:
     """Truncate; saturate; NaN gives 0. In comparisons, because the saturating conversions of LLVM
     take a vector apart."""
+    if source.bits == 16:
+        source = float32.vec(source.lanes)  # as it stands in the register: it holds the limits
     of, to = register_type(source), register_type(target)
     low, above = float(target.min), 2.0 ** (target.bits - (target.kind != "u"))
     least, limit = constant(source, low), constant(source, above)

@@ -1,0 +1,298 @@
+"""Minimax polynomials for `treadle/ir/polynomials.py`: prints that table.
+
+    python tools/minimax.py            print every row, with the error it reaches
+    python tools/minimax.py EXP        print the rows whose name begins so
+
+A row approximates g(t) by c0 + c1 t + .. + cn t^n so that the largest |(g - p) w| is least
+(Lawson's algorithm), in decimal arithmetic of 60 digits. Coefficients are then rounded to the dtype one by
+one, the most important first, and the others fitted again around what is rounded.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, getcontext
+
+import numpy as np
+
+getcontext().prec = 60
+POINTS = 160
+Function = Callable[[Decimal], Decimal]
+ONE = Decimal(1)
+
+
+def solve(matrix: list[list[Decimal]], right: list[Decimal]) -> list[Decimal]:
+    """The solution of a square linear system, by elimination with pivots."""
+    size = len(right)
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for column in range(size):
+        pivot = max(range(column, size), key=lambda r: abs(rows[r][column]))
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        head = rows[column]
+        for row in rows[column + 1 :]:
+            factor = row[column] / head[column]
+            for k in range(column, size + 1):
+                row[k] -= factor * head[k]
+    found = [Decimal(0)] * size
+    for r in reversed(range(size)):
+        known = sum(rows[r][k] * found[k] for k in range(r + 1, size))
+        found[r] = (rows[r][size] - known) / rows[r][r]
+    return found
+
+
+def evaluate(coefficients: Sequence[Decimal], t: Decimal) -> Decimal:
+    """The polynomial at t."""
+    total = Decimal(0)
+    for coefficient in reversed(coefficients):
+        total = total * t + coefficient
+    return total
+
+
+@dataclass
+class Fit:
+    """Approximate g on [low, high] by a polynomial of this degree, with weight w."""
+
+    g: Function
+    w: Function
+    low: Decimal
+    high: Decimal
+    degree: int
+
+    def __post_init__(self) -> None:
+        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
+        angles = np.pi * (np.arange(POINTS) + 0.5) / POINTS
+        self.points = [middle - half * Decimal(float(np.cos(a))) for a in angles]
+        self.values = [self.g(t) for t in self.points]
+        self.weights = [self.w(t) for t in self.points]
+
+    def errors(self, coefficients: Sequence[Decimal]) -> list[Decimal]:
+        """The weighted error at every point."""
+        rows = zip(self.points, self.values, self.weights, strict=True)
+        return [w * (g - evaluate(coefficients, t)) for t, g, w in rows]
+
+    def around(self, fixed: Sequence[Decimal], rounds: int) -> list[Decimal]:
+        """All coefficients, the first ones given. Lawson: least squares whose weights grow where
+        the error is large converge to the least maximum."""
+        first, free = len(fixed), self.degree + 1 - len(fixed)
+        emphasis = [ONE / POINTS] * POINTS
+        residues = [g - evaluate(fixed, t) for t, g in zip(self.points, self.values, strict=True)]
+        best, least = list(fixed), Decimal("Infinity")
+        for _ in range(rounds):
+            # normal equations: with monomials the matrix has one number per sum of exponents
+            matrix = [Decimal(0)] * (2 * free)
+            right = [Decimal(0)] * free
+            for t, w, r, e in zip(self.points, self.weights, residues, emphasis, strict=True):
+                term = e * w * w * t**first
+                for k in range(free):
+                    right[k] += term * r * t**k
+                term *= t**first
+                for k in range(2 * free):
+                    matrix[k] += term
+                    term *= t
+            found = solve([matrix[k : k + free] for k in range(free)], right)
+            sizes = [abs(error) for error in self.errors([*fixed, *found])]
+            if max(sizes) < least:
+                best, least = [*fixed, *found], max(sizes)
+            total = sum(e * s for e, s in zip(emphasis, sizes, strict=True))
+            emphasis = [e * s / total for e, s in zip(emphasis, sizes, strict=True)]
+        return best
+
+
+def rounded(value: Decimal, bits: int) -> Decimal:
+    """The value as float32 or float64 holds it."""
+    number = float(value)
+    return Decimal(float(np.float32(number)) if bits == 32 else number)
+
+
+def coefficients(fit: Fit, bits: int) -> tuple[list[float], float]:
+    """Coefficients that the dtype holds, and the largest weighted error with them."""
+    fixed: list[Decimal] = []
+    for k in range(fit.degree + 1):
+        found = fit.around(fixed, rounds=40 if k < 4 else 8)
+        fixed.append(rounded(found[k], bits))
+    return [float(c) for c in fixed], float(max(map(abs, fit.errors(fixed))))
+
+
+# ---- functions that decimal does not have, by their series ------------------------------------------
+
+
+def series(first: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
+    """first + first r(1) + first r(1) r(2) .. until the terms no longer count."""
+    total, term, n = first, first, 1
+    while abs(term) > Decimal("1e-70"):
+        term *= ratio(n)
+        total += term
+        n += 1
+    return total
+
+
+def sin(x: Decimal) -> Decimal:
+    return series(x, lambda n: -x * x / (2 * n * (2 * n + 1)))
+
+
+def cos(x: Decimal) -> Decimal:
+    return series(ONE, lambda n: -x * x / (2 * n * (2 * n - 1)))
+
+
+def atanh(x: Decimal) -> Decimal:
+    return series(x, lambda n: x * x * (2 * n - 1) / (2 * n + 1))
+
+
+def atan(x: Decimal) -> Decimal:
+    return series(x, lambda n: -x * x * (2 * n - 1) / (2 * n + 1))
+
+
+def erf(x: Decimal) -> Decimal:
+    """2/sqrt(pi) e^(-x^2) (x + x^3 2/3 + x^5 4/15 ..): all terms positive."""
+    total = series(x, lambda n: 2 * x * x / (2 * n + 1))
+    return 2 / PI.sqrt() * (-x * x).exp() * total
+
+
+PI = 16 * atan(ONE / 5) - 4 * atan(ONE / 239)
+LN2 = Decimal(2).ln()
+
+
+# ---- the rows ------------------------------------------------------------------------------------
+
+
+def row(g: Function, w: Function, low: float | Decimal, high: float | Decimal, degree: int) -> Fit:
+    return Fit(g, w, Decimal(low), Decimal(high), degree)
+
+
+def in_square(f: Function) -> Function:
+    """f as a function of z = x^2."""
+    return lambda z: f(z.sqrt())
+
+
+def exp_row(degree: int) -> Fit:
+    """e^r = 1 + r + r^2 p(r), relative to e^r - 1, for r in +-ln(2)/2."""
+    return row(
+        lambda r: (r.exp() - 1 - r) / r**2,
+        lambda r: r**2 / (r.exp() - 1),
+        -LN2 * Decimal("0.5001"),
+        LN2 * Decimal("0.5001"),
+        degree,
+    )
+
+
+def exp2_row(degree: int) -> Fit:
+    """2^r = 1 + r p(r), relative to 2^r, for r in +-1/2."""
+    return row(
+        lambda r: ((r * LN2).exp() - 1) / r,
+        lambda r: r / (r * LN2).exp(),
+        Decimal("-0.5001"),
+        Decimal("0.5001"),
+        degree,
+    )
+
+
+def log_row(degree: int) -> Fit:
+    """ln(1 + f) = f - f^2/2 + f^3 p(f), relative, for 1 + f from sqrt(1/2) to sqrt(2)."""
+    return row(
+        lambda f: ((1 + f).ln() - f + f * f / 2) / f**3,
+        lambda f: f**3 / (1 + f).ln(),
+        Decimal("0.5").sqrt() - 1,
+        Decimal(2).sqrt() - 1,
+        degree,
+    )
+
+
+def atanh_row(degree: int) -> Fit:
+    """atanh(s) = s + s^3 p(s^2), relative, for (1+s)/(1-s) from sqrt(1/2) to sqrt(2)."""
+    return row(
+        in_square(lambda s: (atanh(s) / s - 1) / s**2), lambda z: z, "1e-9", "0.02944", degree
+    )
+
+
+def sin_row(degree: int) -> Fit:
+    """sin(y) = y + y^3 p(y^2), relative, for y up to pi/4."""
+    return row(
+        in_square(lambda y: (sin(y) / y - 1) / y**2),
+        in_square(lambda y: y**3 / sin(y)),
+        "1e-9",
+        (PI / 4) ** 2 * Decimal("1.001"),
+        degree,
+    )
+
+
+def cos_row(degree: int) -> Fit:
+    """cos(y) = 1 - y^2/2 + y^4 p(y^2), for y up to pi/4."""
+    return row(
+        in_square(lambda y: (cos(y) - 1 + y * y / 2) / y**4),
+        lambda z: z**2,
+        "1e-9",
+        (PI / 4) ** 2 * Decimal("1.001"),
+        degree,
+    )
+
+
+def atan_row(degree: int) -> Fit:
+    """atan(t) = t + t^3 p(t^2), relative, for t up to tan(pi/8)."""
+    return row(
+        in_square(lambda t: (atan(t) / t - 1) / t**2),
+        in_square(lambda t: t**3 / atan(t)),
+        "1e-9",
+        (Decimal(2).sqrt() - 1) ** 2 * Decimal("1.001"),
+        degree,
+    )
+
+
+def erf_near_row(degree: int, edge: str) -> Fit:
+    """erf(x) = x + x p(x^2), relative, for x up to the edge."""
+    return row(
+        in_square(lambda x: erf(x) / x - 1),
+        in_square(lambda x: x / erf(x)),
+        "1e-9",
+        Decimal(edge) ** 2,
+        degree,
+    )
+
+
+def erf_far_row(degree: int, edge: str, end: str, middle: str) -> Fit:
+    """erf(a) = 1 - e^-p(a - middle), relative, from the edge to where the result is 1."""
+    return row(
+        lambda t: -(1 - erf(t + Decimal(middle))).ln(),
+        lambda t: (1 - erf(t + Decimal(middle))) / erf(t + Decimal(middle)),
+        Decimal(edge) - Decimal(middle),
+        Decimal(end) - Decimal(middle),
+        degree,
+    )
+
+
+# name, bits -> the fit
+ROWS: dict[tuple[str, int], Callable[[], Fit]] = {
+    ("EXP", 32): lambda: exp_row(4),
+    ("EXP", 64): lambda: exp_row(10),
+    ("EXP2", 32): lambda: exp2_row(5),
+    ("EXP2", 64): lambda: exp2_row(11),
+    ("LOG", 32): lambda: log_row(7),
+    ("ATANH", 32): lambda: atanh_row(3),
+    ("ATANH", 64): lambda: atanh_row(7),
+    ("SIN", 32): lambda: sin_row(2),
+    ("SIN", 64): lambda: sin_row(5),
+    ("COS", 32): lambda: cos_row(2),
+    ("COS", 64): lambda: cos_row(5),
+    ("ATAN", 32): lambda: atan_row(4),
+    ("ATAN", 64): lambda: atan_row(10),
+    ("ERF_NEAR", 32): lambda: erf_near_row(5, "0.92"),
+    ("ERF_NEAR", 64): lambda: erf_near_row(10, "0.75"),
+    ("ERF_FAR", 32): lambda: erf_far_row(7, "0.92", "4", "0"),
+    ("ERF_FAR", 64): lambda: erf_far_row(18, "0.75", "5.95", "1"),
+}
+
+
+def main(prefix: str) -> None:
+    """Print the rows whose name begins with `prefix`, as polynomials.py holds them."""
+    for (name, bits), make in ROWS.items():
+        if name.startswith(prefix):
+            fit = make()
+            found, error = coefficients(fit, bits)
+            print(f"{name}_{bits} = (  # 2^{np.log2(error):.1f}")
+            for c in found:
+                print(f"    {np.float32(c) if bits == 32 else c!r},")
+            print(")")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")

@@ -1,0 +1,75 @@
+"""What a kernel moves and computes, counted from its node: the numbers that times are held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from treadle.ir import index, ops
+from treadle.ir.node import Node, toposort
+from treadle.ir.ops import numel
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """loads, stores: elements read and written, each element of a buffer counted once. bytes: of
+    both. operations: scalar operations (an fma or a transcendental counts once)."""
+
+    loads: int
+    stores: int
+    bytes: int
+    operations: int
+
+
+def estimate(kernel: Node, variables: dict[str, int]) -> Estimate:
+    """The counts of one launch of a kernel under these values of its variables."""
+    sizes: dict[int, int] = {}
+    nodes = toposort(kernel)
+    for node in nodes:
+        if node.op is ops.RANGE:
+            size = node.arg[1]
+            sizes[node.arg[0]] = size if isinstance(size, int) else index.evaluate(size, variables)
+    loads = stores = moved = operations = 0
+    read: dict[Node, int] = {}
+    for node in nodes:
+        if node.op is ops.LOAD:
+            array = node.src[0]
+            count = min(_points(_mask(node.src[1:]), sizes), _elements(array, variables))
+            read[array] = max(read.get(array, 0), count)
+        elif node.op is ops.STORE:
+            count = _points(_mask(node.src[2:]) | node.src[1].free, sizes)
+            stores += count
+            moved += count * node.src[0].dtype.itemsize
+        elif node.op is ops.KREDUCE:
+            inside = _mask(node.src)
+            operations += _points(inside, sizes) * node.arg[1]
+        elif node.op.kind == "alu" and node.op not in (ops.CAST, ops.BITCAST):
+            operations += _points(node.free, sizes)
+    for array, count in read.items():
+        loads += count
+        moved += count * array.dtype.itemsize
+    return Estimate(loads, stores, moved, operations)
+
+
+def _mask(nodes: tuple[Node, ...]) -> int:
+    free = 0
+    for node in nodes:
+        free |= node.free
+    return free
+
+
+def _points(mask: int, sizes: dict[int, int]) -> int:
+    total = 1
+    for number, size in sizes.items():
+        if mask >> number & 1:
+            total *= size
+    return total
+
+
+def _elements(array: Node, variables: dict[str, int]) -> int:
+    try:
+        total = 1
+        for size in array.arg[1]:
+            total *= size if isinstance(size, int) else index.evaluate(size, variables)
+        return total
+    except KeyError:
+        return numel(array.arg[1])

@@ -1,0 +1,114 @@
+"""Tensors made from nothing but numbers. `dtype` is float32 unless given or decided by integers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from treadle.graph import shapes
+from treadle.graph.build import alu, cast, const, iota, reshape, where
+from treadle.graph.elementwise import add, eq, lt, mul, sub
+from treadle.graph.public import public
+from treadle.graph.shapes import Dim, as_dim, as_shape, check_sizes
+from treadle.ir import ops
+from treadle.ir.dtype import DType, bool_, float32, int64
+from treadle.ir.node import Node
+
+_DEFAULT = {bool: bool_, int: int64, float: float32}
+
+
+@public("full", source="PyTorch", namespace=True, kind="creates")
+def full(size: Any, fill_value: bool | int | float, *, dtype: DType | None = None) -> Node:
+    """A tensor of a shape filled with one number, which decides the dtype unless one is given."""
+    if not isinstance(fill_value, (bool, int, float)):
+        raise TypeError(f"full: fill_value is a number, not {fill_value!r}")
+    shape = check_sizes(as_shape(size), "full")
+    kind = bool if isinstance(fill_value, bool) else int if isinstance(fill_value, int) else float
+    return const(fill_value, dtype or _DEFAULT[kind], shape)
+
+
+@public("zeros", source="PyTorch", namespace=True, kind="creates", aliases=("empty",))
+def zeros(*size: Any, dtype: DType | None = None) -> Node:
+    """A tensor of zeros. (`empty` is zeros too: there is no memory without values.)"""
+    return const(0, dtype or float32, check_sizes(as_shape(*size), "zeros"))
+
+
+@public("ones", source="PyTorch", namespace=True, kind="creates")
+def ones(*size: Any, dtype: DType | None = None) -> Node:
+    """A tensor of ones."""
+    return const(1, dtype or float32, check_sizes(as_shape(*size), "ones"))
+
+
+@public("zeros_like", source="PyTorch", namespace=True, aliases=("empty_like",))
+def zeros_like(x: Node, *, dtype: DType | None = None) -> Node:
+    """Zeros in the shape of x, and of its dtype unless one is given."""
+    return const(0, dtype or x.dtype, x.shape)
+
+
+@public("ones_like", source="PyTorch", namespace=True)
+def ones_like(x: Node, *, dtype: DType | None = None) -> Node:
+    """Ones in the shape of x, and of its dtype unless one is given."""
+    return const(1, dtype or x.dtype, x.shape)
+
+
+@public("full_like", source="PyTorch", namespace=True)
+def full_like(x: Node, fill_value: bool | int | float, *, dtype: DType | None = None) -> Node:
+    """One number in the shape of x, and of its dtype unless one is given."""
+    return const(fill_value, dtype or x.dtype, x.shape)
+
+
+@public("eye", source="PyTorch", namespace=True, kind="creates")
+def eye(n: Dim, m: Dim | None = None, *, dtype: DType | None = None) -> Node:
+    """The matrix of n rows and m columns (n unless given) with ones on its diagonal."""
+    rows, columns = check_sizes((as_dim(n), as_dim(n if m is None else m)), "eye")
+    row, column = iota(rows, int64), iota(columns, int64)
+    return cast(eq(reshape(row, (rows, 1)), reshape(column, (1, columns))), dtype or float32)
+
+
+@public("arange", source="PyTorch", namespace=True, kind="creates")
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None) -> Node:
+    """start, start + step .. up to, without, `end`; with one number, from 0 up to it. int64 if all
+    numbers are ints, else float32."""
+    if end is None:
+        start, end = 0, start
+    if step == 0:
+        raise ValueError("arange: step must not be 0")
+    if any(isinstance(number, float) for number in (start, end, step)):
+        count = max(0, math.ceil((float(end) - float(start)) / float(step)))
+        return _line(count, float(start), float(step), dtype or float32)
+    first, last, stride = as_dim(start), as_dim(end), as_dim(step)
+    if not isinstance(first, int) or not isinstance(stride, int):
+        raise TypeError("arange: start and step are numbers; only end may be a Variable")
+    span = shapes.subtract(last, first) if stride > 0 else shapes.subtract(first, last)
+    size = shapes.greatest(0, shapes.divide_up(span, abs(stride)))
+    wanted = dtype or int64
+    if not wanted.is_int:
+        return cast(_line(size, float(first), float(stride), wanted), wanted)
+    if isinstance(size, int) and size:
+        const(first + (size - 1) * stride, wanted)  # the last number fits, or OverflowError
+    numbers = iota(size, wanted) if stride == 1 else cast(mul(iota(size, int64), stride), wanted)
+    return add(numbers, first)
+
+
+def _line(count: Dim, start: float, step: float, dtype: DType) -> Node:
+    """start + i * step, rounded once (and again for half and bfloat16, computed in float32)."""
+    wide = dtype.accumulator if dtype.is_float else float32
+    numbers = cast(iota(count, int64), wide)
+    return cast(alu(ops.FMA, numbers, step, start), dtype)
+
+
+@public("linspace", source="PyTorch", namespace=True, kind="creates")
+def linspace(start: float, end: float, steps: int, *, dtype: DType | None = None) -> Node:
+    """`steps` numbers at equal distances from `start` to exactly `end`."""
+    count = as_dim(steps)
+    if not isinstance(count, int) or count < 0:
+        raise ValueError(f"linspace: steps is a number of 0 or more, not {steps!r}")
+    wanted = dtype or float32
+    if count < 2:
+        return const(float(start), wanted, (count,))
+    wide = wanted.accumulator if wanted.is_float else float32
+    step = (float(end) - float(start)) / (count - 1)
+    position = iota(count, int64)
+    up = alu(ops.FMA, cast(position, wide), step, float(start))
+    down = alu(ops.FMA, cast(sub(position, count - 1), wide), step, float(end))
+    return cast(where(lt(position, count // 2), up, down), wanted)

@@ -1,0 +1,387 @@
+"""exp, log, tanh, erf, pow and their kin, in spelled operations, for float32 and float64.
+
+The plan is the same in each: bring the argument into a small interval exactly (a sum or product
+with a power of two), evaluate a polynomial there (`polynomials.py`), undo the first step with as
+few roundings as will do. `docs/numerics.md` has the errors reached; `tools/ulp.py` measures them.
+
+Comparisons are written so that NaN falls through to a result that is NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, nan
+
+from treadle.ir import polynomials
+from treadle.ir.dtype import DType, uint32, uint64
+from treadle.ir.formula import Number, Value, fma, polynomial, trunc, where
+
+Pair = tuple[Value, Value]  # an unevaluated sum high + low, |low| at most about an ulp of high
+
+
+@dataclass(frozen=True)
+class Format:
+    """What the formulas need to know of a binary floating type.
+
+    mantissa: stored bits of it. bias: of the exponent. log2e, ln2_high, ln2_low, two_over_ln2:
+    constants; ln2_high has so few bits that its product with an exponent is exact.
+    exp_range, exp2_range: below the first the result is 0, above the second it is inf.
+    tiny_square: below this x^2, f(x) = x for the odd functions with slope 1 at 0.
+    one_beyond: from there on tanh is 1, and e^-x does not count beside 1 (halved, for expm1).
+    """
+
+    unsigned: DType
+    mantissa: int
+    bias: int
+    log2e: float
+    ln2_high: float
+    ln2_low: float
+    two_over_ln2: tuple[float, float]
+    root_half_bits: int
+    exp_range: tuple[float, float]
+    exp2_range: tuple[float, float]
+    tiny_square: float
+    tanh_one: float
+    expm1_minus_one: float
+    erf_edge: float
+    erf_middle: float
+    erf_one: float
+
+    @property
+    def round_magic(self) -> float:
+        """x + this - this is x to the nearest whole number, which stands in the sum's low bits."""
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def smallest_normal(self) -> float:
+        return 2.0 ** (1 - self.bias)
+
+    @property
+    def one_bits(self) -> int:
+        return self.bias << self.mantissa
+
+    @property
+    def sign_bit(self) -> int:
+        return 1 << (self.unsigned.bits - 1)
+
+
+FORMATS: dict[int, Format] = {
+    32: Format(
+        unsigned=uint32,
+        mantissa=23,
+        bias=127,
+        log2e=1.4426950408889634,
+        ln2_high=0.693145751953125,
+        ln2_low=1.4286067653301870e-06,
+        two_over_ln2=(2.885390043258667, 3.851926067e-08),
+        root_half_bits=0x3F3504F3,
+        exp_range=(-104.0, 89.0),
+        exp2_range=(-151.0, 129.0),
+        tiny_square=2.0**-50,
+        tanh_one=10.0,
+        expm1_minus_one=-18.0,
+        erf_edge=0.92,
+        erf_middle=0.0,
+        erf_one=4.0,
+    ),
+    64: Format(
+        unsigned=uint64,
+        mantissa=52,
+        bias=1023,
+        log2e=1.4426950408889634,
+        ln2_high=float.fromhex("0x1.62e42ff000000p-1"),
+        ln2_low=float.fromhex("-0x1.718432a1b0e26p-35"),
+        two_over_ln2=(2.8853900817779268, float.fromhex("0x1.777d0ffda0d24p-55")),
+        root_half_bits=0x3FE6A09E667F3BCD,
+        exp_range=(-746.0, 710.0),
+        exp2_range=(-1076.0, 1025.0),
+        tiny_square=2.0**-108,
+        tanh_one=20.0,
+        expm1_minus_one=-38.0,
+        erf_edge=0.75,
+        erf_middle=1.0,
+        erf_one=5.95,
+    ),
+}
+
+
+def format_of(x: Value) -> Format:
+    """The format of a float32 or float64."""
+    return FORMATS[x.dtype.bits]
+
+
+def clamp(x: Value, low: Number, high: Number) -> Value:
+    """x brought into [low, high]; NaN stays NaN."""
+    x = where(x < low, low, x)
+    return where(x > high, high, x)
+
+
+def absolute(x: Value) -> Value:
+    """|x|, by its bits."""
+    return (x.bits & (format_of(x).sign_bit - 1)).bitcast(x.dtype)
+
+
+def with_sign_of(magnitude: Value, x: Value) -> Value:
+    """The magnitude, which is not negative, with the sign of x."""
+    return (magnitude.bits ^ (x.bits & format_of(x).sign_bit)).bitcast(x.dtype)
+
+
+# ---- powers of two -------------------------------------------------------------------------------
+
+
+def power_of_two(biased: Value, dtype: DType) -> Value:
+    """2^n from n + bias in the low bits of an integer; bits above the exponent's are lost."""
+    return (biased << FORMATS[dtype.bits].mantissa).bitcast(dtype)
+
+
+def scale(x: Value, twice_biased: Value) -> Value:
+    """x * 2^n from n + 2 bias, in two factors: so a result below the normal numbers is rounded
+    once, one above the largest is inf, and every n that a float's exponent can be is right."""
+    half = twice_biased >> 1
+    return x * power_of_two(half, x.dtype) * power_of_two(twice_biased - half, x.dtype)
+
+
+def _reduce_exp(x: Value, bias: int) -> tuple[Value, Value]:
+    """r, |r| <= ln(2)/2, and n + bias in the low bits of an integer, with x = n ln(2) + r."""
+    form = format_of(x)
+    magic = form.round_magic + bias
+    shifted = fma(x, form.log2e, magic)
+    n = shifted - magic
+    r = fma(n, -form.ln2_high, x)  # exact
+    return fma(n, -form.ln2_low, r), shifted.bits
+
+
+def _exp_polynomial(r: Value) -> Value:
+    return polynomial(r, (1.0, 1.0, *polynomials.EXP[r.dtype.bits]))
+
+
+def exp(x: Value) -> Value:
+    """e^x = 2^n e^r."""
+    form = format_of(x)
+    r, exponent = _reduce_exp(clamp(x, *form.exp_range), 2 * form.bias)
+    return scale(_exp_polynomial(r), exponent)
+
+
+def _exp_normal(x: Value) -> Value:
+    """e^x where the result is a normal number."""
+    r, exponent = _reduce_exp(x, format_of(x).bias)
+    return _exp_polynomial(r) * power_of_two(exponent, x.dtype)
+
+
+def exp2(x: Value) -> Value:
+    """2^x = 2^n 2^r."""
+    form = format_of(x)
+    return _exp2_sum(clamp(x, *form.exp2_range), None)
+
+
+def _exp2_sum(high: Value, low: Value | None) -> Value:
+    """2^(high + low), for a high that is in range."""
+    form = format_of(high)
+    magic = form.round_magic + 2 * form.bias
+    shifted = high + magic
+    r = high - (shifted - magic)  # exact
+    if low is not None:
+        r = r + low
+    return scale(polynomial(r, (1.0, *polynomials.EXP2[r.dtype.bits])), shifted.bits)
+
+
+def _expm1_polynomial(r: Value) -> Value:
+    """e^r - 1 = r + r^2 p(r)."""
+    return fma(r * r, polynomial(r, polynomials.EXP[r.dtype.bits]), r)
+
+
+def expm1(x: Value) -> Value:
+    """2^n (e^r - 1) + (2^n - 1), with half of 2^n because 2^n may be too large."""
+    form = format_of(x)
+    r, exponent = _reduce_exp(clamp(x, form.expm1_minus_one, form.exp_range[1]), form.bias - 1)
+    half = power_of_two(exponent, x.dtype)
+    halved = fma(_expm1_polynomial(r), half, half - 0.5)
+    return where(x * x < form.tiny_square, x, halved + halved)
+
+
+def tanh(x: Value) -> Value:
+    """t / (t + 2) with t = e^2|x| - 1, and the sign of x."""
+    form = format_of(x)
+    a = absolute(x)
+    a = where(a > form.tanh_one, form.tanh_one, a)
+    r, exponent = _reduce_exp(a + a, form.bias)
+    power = power_of_two(exponent, x.dtype)
+    t = fma(_expm1_polynomial(r), power, power - 1.0)
+    return with_sign_of(t / (t + 2.0), x)
+
+
+# ---- logarithms ----------------------------------------------------------------------------------
+
+
+def _split_bits(x: Value) -> Pair:
+    """Of a positive normal x: m in [sqrt(1/2), sqrt(2)) and 2^mantissa + bias + e, x = m 2^e."""
+    form = format_of(x)
+    shifted = x.bits + (form.one_bits - form.root_half_bits)
+    m = (shifted & ((1 << form.mantissa) - 1)) + form.root_half_bits
+    magic = 2.0**form.mantissa
+    biased = (shifted >> form.mantissa) | magic_bits(form)
+    del magic
+    return m.bitcast(x.dtype), biased.bitcast(x.dtype)
+
+
+def magic_bits(form: Format) -> int:
+    """The bits of 2^mantissa: or-ed into a small integer they make a float that is larger by it."""
+    return (form.bias + form.mantissa) << form.mantissa
+
+
+def _split(x: Value) -> Pair:
+    """Of a positive x: m in [sqrt(1/2), sqrt(2)) and the whole number e, x = m 2^e."""
+    form = format_of(x)
+    lift = form.mantissa + 1  # makes numbers below the normal ones normal
+    tiny = x < form.smallest_normal
+    m, biased = _split_bits(where(tiny, x * 2.0**lift, x))
+    offset = 2.0**form.mantissa + form.bias
+    return m, biased - where(tiny, x.like(offset + lift), offset)
+
+
+def _log_sum(f: Value, e: Value) -> Value:
+    """ln(1 + f) + e ln(2), for 1 + f between sqrt(1/2) and sqrt(2)."""
+    form = format_of(f)
+    if f.dtype.bits == 32:
+        # ln(1 + f) = f + f^2 (f p(f) - 1/2)
+        tail = f * f * fma(polynomial(f, polynomials.LOG[32]), f, -0.5)
+        return fma(e, form.ln2_high, f + fma(e, form.ln2_low, tail))
+    # ln(1 + f) = 2 atanh(s) with s = f/(2 + f); 2s = f - f^2/2 + s f^2/2, of which the largest
+    # part is exact
+    s = f / (f + 2.0)
+    z = s * s
+    rest = z * polynomial(z, polynomials.ATANH[64])
+    half_square = f * f * 0.5
+    tail = fma(s, half_square + (rest + rest), e * form.ln2_low)
+    return fma(e, form.ln2_high, f - (half_square - tail))
+
+
+def _log_special(x: Value, low: Number, value: Value) -> Value:
+    """The logarithm's value with its cases: -inf at `low`, NaN below; inf and NaN are kept."""
+    value = where(x < inf, value, x)
+    value = where(x == low, -inf, value)
+    return where(x < low, nan, value)
+
+
+def log(x: Value) -> Value:
+    """ln(m 2^e)."""
+    m, e = _split(x)
+    return _log_special(x, 0.0, _log_sum(m - 1.0, e))
+
+
+def log2(x: Value) -> Value:
+    """e + log2(e) ln(m), the product in two parts."""
+    form = format_of(x)
+    m, e = _split(x)
+    f = m - 1.0
+    if x.dtype.bits == 32:
+        tail = f * f * fma(polynomial(f, polynomials.LOG[32]), f, -0.5)
+        high, low = f, tail
+    else:
+        s = f / (f + 2.0)
+        z = s * s
+        rest = z * polynomial(z, polynomials.ATANH[64])
+        half_square = f * f * 0.5
+        high, low = f, fma(s, half_square + (rest + rest), -half_square)
+    factor_high, factor_low = (part / 2 for part in form.two_over_ln2)
+    product, error = two_product(high, high.like(factor_high))
+    error = fma(low, factor_high, fma(high, factor_low, error))
+    return _log_special(x, 0.0, e + (product + error))
+
+
+def log1p(x: Value) -> Value:
+    """ln((1 + f) 2^e) with 1 + f = (1 + x) 2^-e, where f is rounded once."""
+    form = format_of(x)
+    # a quarter of all, because 2^-e may be too small
+    quarter = x * 0.25
+    _, biased = _split_bits(fma(x, 0.25, 0.25))
+    inverse = power_of_two((2 * form.bias) - biased.bits, x.dtype)
+    f = fma(quarter, inverse, fma(inverse, 0.25, -1.0))
+    e = biased - (2.0**form.mantissa + form.bias - 2)
+    value = _log_special(x, -1.0, _log_sum(f, e))
+    return where(x * x < form.tiny_square, x, value)
+
+
+# ---- pow -----------------------------------------------------------------------------------------
+
+
+def two_product(a: Value, b: Value) -> Pair:
+    """a * b, exactly."""
+    product = a * b
+    return product, fma(a, b, -product)
+
+
+def fast_two_sum(a: Value, b: Value) -> Pair:
+    """a + b, exactly, where |a| >= |b| or a is 0."""
+    total = a + b
+    return total, b - (total - a)
+
+
+def _log2_pair(x: Value) -> Pair:
+    """log2 of a positive finite x to about one and a half times the precision of its dtype.
+
+    log2(m 2^e) = e + 2/ln(2) atanh(s), s = (m - 1)/(m + 1); atanh(s) = s + s z (c + z p(z)), z = s^2
+    """
+    form = format_of(x)
+    m, e = _split(x)
+    f = m - 1.0
+    d, d_low = fast_two_sum(x.like(1.0), m)
+    inverse = 1.0 / d
+    s = f * inverse
+    s_low = fma(-s, d_low, fma(-s, d, f)) * inverse
+    z, z_low = two_product(s, s)
+    z_low = fma(s + s, s_low, z_low)
+    first, *rest = polynomials.ATANH[x.dtype.bits]
+    c, c_low = fast_two_sum(x.like(first), z * polynomial(z, tuple(rest)))
+    w, w_low = two_product(z, c)
+    w_low = fma(z, c_low, fma(z_low, c, w_low))
+    cube, cube_low = two_product(s, w)
+    cube_low = fma(s, w_low, fma(s_low, w, cube_low))
+    high, low = fast_two_sum(s, cube)
+    low = low + (cube_low + s_low)
+    factor, factor_low = form.two_over_ln2
+    product, product_low = two_product(high, x.like(factor))
+    product_low = fma(low, factor, fma(high, factor_low, product_low))
+    total, total_low = fast_two_sum(e, product)
+    return total, total_low + product_low
+
+
+def power(x: Value, y: Value) -> Value:
+    """2^(y log2|x|), with the cases of IEEE 754's pow."""
+    form = format_of(x)
+    a = absolute(x)
+    logarithm, logarithm_low = _log2_pair(a)
+    exponent, error = two_product(y, logarithm)
+    error = fma(y, logarithm_low, error)
+    low, high = form.exp2_range
+    clamped = clamp(exponent, low, high)
+    value = _exp2_sum(clamped, where(clamped == exponent, error, 0.0))
+    # where a or |y| is at an end, so is the result, or it is 1
+    extreme = (a == 0.0) | (a == inf) | (absolute(y) == inf)
+    end = where((a < 1.0) ^ (y < 0.0), x.like(0.0), inf)
+    value = where(a == 1.0, 1.0, where(extreme, end, value))
+    # of a negative x, y must be whole, and odd to give the sign
+    half = y * 0.5
+    whole = trunc(y) == y
+    odd = whole & (trunc(half) != half)
+    sign = where(odd, x.bits & form.sign_bit, 0)
+    value = (value.bits ^ sign).bitcast(x.dtype)
+    value = where((x < 0.0) & (a < inf) & ~whole, nan, value)
+    value = where((x != x) | (y != y), x + y, value)
+    return where((y == 0.0) | (x == 1.0), 1.0, value)
+
+
+# ---- erf -----------------------------------------------------------------------------------------
+
+
+def erf(x: Value) -> Value:
+    """x + x p(x^2) near 0; elsewhere 1 - e^-q(|x|) with the sign of x."""
+    form = format_of(x)
+    bits = x.dtype.bits
+    a = absolute(x)
+    near = fma(a, polynomial(a * a, polynomials.ERF_NEAR[bits]), a)
+    limited = where(a > form.erf_one, form.erf_one, a)
+    if form.erf_middle:
+        limited = limited - form.erf_middle
+    far = 1.0 - _exp_normal(-polynomial(limited, polynomials.ERF_FAR[bits]))
+    return with_sign_of(where(a < form.erf_edge, near, far), x)

@@ -1,0 +1,134 @@
+"""sin, cos, tan and atan, in spelled operations, for float32 and float64."""
+
+from __future__ import annotations
+
+from math import inf
+
+from treadle.ir import polynomials
+from treadle.ir.dtype import float32, float64, uint32
+from treadle.ir.formula import Value, constant, fma, polynomial, rint, where
+from treadle.ir.transcendental import absolute, format_of, with_sign_of
+
+PI_OVER_2 = (
+    float.fromhex("0x1.921fb54442d18p+0"),
+    float.fromhex("0x1.1a62633145c07p-54"),
+    float.fromhex("-0x1.f1976b7ed8fbcp-110"),
+)
+TWO_OVER_PI = 0.6366197723675814
+TWO_PI = 6.283185307179586
+MAGIC = 1.5 * 2.0**52  # see Format.round_magic
+
+# The fractional part of 2^(32 block)/(2 pi) in three parts, of which the first has 29 bits: so its
+# product with a float32 is exact in float64.
+TURNS = tuple(
+    tuple(float.fromhex(part) for part in parts)
+    for parts in (
+        ("0x1.45f306c000000p-3", "0x1.c9c882a53f84fp-31", "-0x1.4170565911f92p-85"),
+        ("0x1.27220a9000000p-1", "0x1.3f84eafa3ea6ap-31", "-0x1.11f924eb53362p-85"),
+        ("0x1.fc2757c000000p-2", "0x1.1f534ddc0db63p-30", "-0x1.a99b0ef1bef80p-84"),
+        ("0x1.f534ddc000000p-2", "0x1.b6c52b3278872p-35", "0x1.07f9458eaf7afp-92"),
+    )
+)
+
+
+def _by_block(a: Value, choices: tuple[float, ...]) -> Value:
+    """The choice that belongs to the block of 32 binary exponents in which the float32 a lies."""
+    chosen = constant(float64, choices[0])
+    for block, choice in enumerate(choices[1:], start=1):
+        chosen = where(a < 2.0 ** (32 * block), chosen, choice)
+    return chosen
+
+
+def _reduce_float32(a: Value) -> tuple[Value, Value]:
+    """y in +-pi/4 and a quadrant (its low 2 bits), a = y + quadrant pi/2, for every a >= 0.
+
+    In float64. Multiples of a turn are dropped from each part of a / (2 pi), so nothing is lost
+    however large a is: with a = b 2^(32 block), only the fraction of 2^(32 block)/(2 pi) counts.
+    """
+    wide = a.cast(float64)
+    scaled = wide * _by_block(a, tuple(2.0 ** (-32 * block) for block in range(4)))
+    first, second, third = (_by_block(a, parts) for parts in zip(*TURNS, strict=True))
+    turns = scaled * first  # exact
+    fraction = turns - rint(turns)
+    shifted = fma(fma(scaled, second, fraction), 4.0, MAGIC)
+    quarter = shifted - MAGIC
+    # the subtraction is exact, and each sum is rounded relative to what remains
+    rest = fma(scaled, second, fma(quarter, -0.25, fraction))
+    rest = fma(scaled, third, rest)
+    return (rest * TWO_PI).cast(float32), shifted.bits.cast(uint32)
+
+
+def _reduce_float64(a: Value) -> tuple[Value, Value]:
+    """The same for float64, by subtracting n pi/2 in three parts."""
+    shifted = fma(a, TWO_OVER_PI, MAGIC)
+    n = shifted - MAGIC
+    y = fma(n, -PI_OVER_2[0], a)  # exact
+    y = fma(n, -PI_OVER_2[1], y)
+    return fma(n, -PI_OVER_2[2], y), shifted.bits
+
+
+def _reduce(a: Value) -> tuple[Value, Value]:
+    return _reduce_float32(a) if a.dtype is float32 else _reduce_float64(a)
+
+
+def _sin_cos(y: Value) -> tuple[Value, Value]:
+    """sin(y) and cos(y) for y in +-pi/4."""
+    bits = y.dtype.bits
+    square = y * y
+    sine = fma(square * y, polynomial(square, polynomials.SIN[bits]), y)
+    cosine = polynomial(square, (1.0, -0.5, *polynomials.COS[bits]))
+    return sine, cosine
+
+
+def _quadrant_sign(quadrant: Value) -> Value:
+    """The sign bit that the second bit of the quadrant gives."""
+    return (quadrant & 2) << (quadrant.dtype.bits - 2)
+
+
+def sin(x: Value) -> Value:
+    """sin or cos of the rest, and the sign of x and of the quadrant."""
+    y, quadrant = _reduce(absolute(x))
+    sine, cosine = _sin_cos(y)
+    value = where((quadrant & 1) == 0, sine, cosine)
+    value = (value.bits ^ _quadrant_sign(quadrant)).bitcast(x.dtype)
+    return with_sign_of(value, x)
+
+
+def cos(x: Value) -> Value:
+    """The sine a quadrant later."""
+    y, quadrant = _reduce(absolute(x))
+    sine, cosine = _sin_cos(y)
+    value = where((quadrant & 1) == 0, cosine, sine)
+    return (value.bits ^ _quadrant_sign(quadrant + 1)).bitcast(x.dtype)
+
+
+def tan(x: Value) -> Value:
+    """sin/cos of the rest, or -cos/sin."""
+    y, quadrant = _reduce(absolute(x))
+    sine, cosine = _sin_cos(y)
+    even = (quadrant & 1) == 0
+    value = where(even, sine, -cosine) / where(even, cosine, sine)
+    return with_sign_of(value, x)
+
+
+def atan(x: Value) -> Value:
+    """atan(a) = atan((a - c)/(1 + a c)) + atan(c) for c = 0, 1 or infinity, with one division."""
+    a = absolute(x)
+    small, large = a < 0.4142135623730950, a > 2.414213562373095
+    numerator = where(large, -1.0, where(small, a, a - 1.0))
+    denominator = where(large, a, where(small, x.like(1.0), a + 1.0))
+    t = numerator / denominator
+    square = t * t
+    tail = t * square * polynomial(square, polynomials.ATAN[x.dtype.bits])
+    form = format_of(x)
+    del form
+    quarter = (PI_OVER_2[0] / 2, PI_OVER_2[1] / 2)
+    return with_sign_of(t + tail, x) if inf == 0 else _atan_sum(x, t, tail, small, large, quarter)
+
+
+def _atan_sum(
+    x: Value, t: Value, tail: Value, small: Value, large: Value, quarter: tuple[float, float]
+) -> Value:
+    zero = x.like(0.0)
+    base = where(large, 2 * quarter[0], where(small, zero, quarter[0]))
+    return with_sign_of(base + (t + tail), x)

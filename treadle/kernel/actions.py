@@ -1,0 +1,410 @@
+"""Actions: named, checked, printable steps that turn one kernel into another with the same meaning.
+
+A schedule is a list of them. Each is one line of text that parses back (`schedule_text.py`):
+
+    split j: j1 | ju(4) | jv(16)
+    split k: k1 | ku(4)
+    unroll ku, iu, ju
+    vector jv
+    grid i0, j1
+
+An action is a frozen dataclass; calling it with a kernel returns the new kernel or raises
+`ScheduleError`, which says why it does not apply. Where the leaves of a statement stand follows from
+their kinds (grid, local, loop, unroll, vector, outermost first); within a kind, `grid` and `unroll`
+put them in the order in which they name them, and `reorder` arranges the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from treadle.ir import index, ops
+from treadle.ir.node import Node
+from treadle.kernel.kernel import TAILS, Extent, Kernel, Leaf, Range, ScheduleError, Stmt
+
+Action = Callable[[Kernel], Kernel]
+
+
+def apply(kernel: Kernel, actions: Iterable[Action]) -> Kernel:
+    """The kernel after a list of actions. ScheduleError names the action that does not apply."""
+    for action in actions:
+        try:
+            kernel = action(kernel)
+        except ScheduleError as error:
+            raise ScheduleError(f"{action}: {error}") from None
+    return kernel
+
+
+@dataclass(frozen=True)
+class Split:
+    """Splits a leaf in two or more. The sizes are of the parts after the first, outermost first;
+    the first part runs as often as needed. Only the outermost part of a range may cover more than
+    there is (then the range has a tail); an inner leaf must be divided evenly."""
+
+    leaf: str
+    outer: str
+    inner: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        parts = " | ".join(f"{name}({size})" for name, size in self.inner)
+        return f"split {self.leaf}: {self.outer} | {parts}"
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        leaf, owner = kernel.leaf(self.leaf), kernel.range_of[self.leaf]
+        names = [self.outer, *(name for name, _ in self.inner)]
+        require_new(kernel, names)
+        if leaf.kind != "loop":
+            raise ScheduleError(f"{leaf.name} is already {leaf.kind}; split it first")
+        tile = prod(size for _, size in self.inner)
+        if tile < 1 or any(size < 1 for _, size in self.inner):
+            raise ScheduleError("sizes of parts must be at least 1")
+        count = _count(kernel, leaf, owner, tile)
+        numbers = kernel.fresh_numbers()
+        parts = [replace(leaf, name=self.outer, extent=count, number=next(numbers))]
+        for name, size in self.inner:
+            parts.append(Leaf(name, size, next(numbers)))
+        value: list[Node] = []
+        step = 1
+        for part in reversed(parts):
+            value.append(index.mul(part.node, step))
+            step *= part.extent if isinstance(part.extent, int) else 1
+        whole = index.add(*value)
+        if leaf.node.op is ops.RANGE:
+            whole = index.substitute(owner.value, {leaf.node: whole})
+        names = _exchanged(owner.leaves, leaf.name, {leaf.name}, tuple(p.name for p in parts))
+        changed = replace(owner, leaves=names, value=whole)
+        kernel = _exchange(kernel, [leaf], parts)
+        return replace(kernel, ranges={**kernel.ranges, owner.name: changed})
+
+
+def _count(kernel: Kernel, leaf: Leaf, owner: Range, tile: int) -> Extent:
+    """How often the outer part of a split leaf runs."""
+    if isinstance(leaf.extent, int) and leaf.extent % tile == 0:
+        return leaf.extent // tile
+    if owner.leaves[0] != leaf.name:
+        raise ScheduleError(
+            f"{tile} does not divide the {index.spell(leaf.extent)} of {leaf.name}: the last part "
+            f"would run into the next block of {owner.leaves[0]}"
+        )
+    return index.dim(index.floordiv(index.add(leaf.extent, tile - 1), tile))
+
+
+def require_new(kernel: Kernel, names: Sequence[str]) -> None:
+    for name in names:
+        if name in kernel.leaves or names.count(name) > 1:
+            raise ScheduleError(f"there is a leaf called {name!r} already")
+        if not name.replace("_", "a").isalnum():
+            raise ScheduleError(f"{name!r} is no name: use letters, digits and _")
+
+
+def _exchange(kernel: Kernel, old: Sequence[Leaf], new: Sequence[Leaf]) -> Kernel:
+    """The kernel with adjacent leaves `old` replaced by `new` in every order. The ranges remain."""
+    first = old[0].name
+    gone = {leaf.name for leaf in old}
+    names = tuple(leaf.name for leaf in new)
+    statements = []
+    for statement in kernel.statements:
+        if first in statement.order:
+            statement = replace(
+                statement,
+                order=_exchanged(statement.order, first, gone, names),
+                reduced=frozenset(_exchanged(sorted(statement.reduced), first, gone, names)),
+            )
+        statements.append(statement)
+    leaves = {name: leaf for name, leaf in kernel.leaves.items() if name not in gone}
+    leaves |= {leaf.name: leaf for leaf in new}
+    return replace(kernel, statements=tuple(statements), leaves=leaves)
+
+
+def _exchanged(
+    sequence: Iterable[str], first: str, gone: set[str], names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The sequence with `names` in place of `first` and without the others of `gone`."""
+    out: list[str] = []
+    for name in sequence:
+        if name == first:
+            out.extend(names)
+        elif name not in gone:
+            out.append(name)
+    return tuple(out)
+
+
+@dataclass(frozen=True)
+class Fuse:
+    """Makes one leaf of several whole ranges that stand next to each other in every statement that
+    has one of them: the inverse of split, for flat loops over arrays that are contiguous."""
+
+    leaves: tuple[str, ...]
+    name: str
+
+    def __str__(self) -> str:
+        return f"fuse {', '.join(self.leaves)}: {self.name}"
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        old = [kernel.leaf(name) for name in self.leaves]
+        if len(old) < 2:
+            raise ScheduleError("it takes two leaves or more")
+        if self.name not in self.leaves:
+            require_new(kernel, [self.name])
+        for leaf in old:
+            if kernel.range_of[leaf.name].leaves != (leaf.name,) or leaf.kind != "loop":
+                raise ScheduleError(f"{leaf.name} is not a whole range any more")
+        _require_adjacent(kernel, self.leaves)
+        extent = index.product(leaf.extent for leaf in old)
+        number = next(kernel.fresh_numbers())
+        flat = Leaf(self.name, extent, number)
+        ranges = dict(kernel.ranges)
+        rest: Node = flat.node
+        for leaf in reversed(old):
+            part = kernel.range_of[leaf.name]
+            value = rest if leaf is old[0] or leaf.extent == 0 else index.mod(rest, leaf.extent)
+            rest = rest if leaf.extent == 0 else index.floordiv(rest, leaf.extent)
+            ranges[part.name] = replace(part, leaves=(), value=value)
+        name = self.name if self.name not in ranges else f"{self.name}_fused"
+        ranges[name] = Range(name, extent, number, (self.name,), flat.node)
+        return replace(_exchange(kernel, old, [flat]), ranges=ranges)
+
+
+def _require_adjacent(kernel: Kernel, names: tuple[str, ...]) -> None:
+    for statement in kernel.statements:
+        present = [name for name in names if name in statement.order]
+        if not present:
+            continue
+        start = statement.order.index(present[0])
+        if statement.order[start : start + len(names)] != names:
+            raise ScheduleError(f"{', '.join(names)} do not stand together in {statement.name}")
+        if len({name in statement.reduced for name in names}) > 1:
+            raise ScheduleError(f"{statement.name} reduces over some of {', '.join(names)} only")
+
+
+@dataclass(frozen=True)
+class Reorder:
+    """Puts leaves in this order where they stand in a statement: each place that held one of them
+    gets the next. Reductions allow any order (it decides the order of summation)."""
+
+    leaves: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"reorder {', '.join(self.leaves)}"
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        _require_distinct(kernel, self.leaves)
+        statements = []
+        for statement in kernel.statements:
+            present = iter([name for name in self.leaves if name in statement.order])
+            order = tuple(
+                next(present) if name in self.leaves else name for name in statement.order
+            )
+            _require_serial(kernel, statement, order)
+            statements.append(replace(statement, order=order))
+        return legal(replace(kernel, statements=tuple(statements)).arranged())
+
+
+def _require_distinct(kernel: Kernel, names: tuple[str, ...]) -> None:
+    for name in names:
+        kernel.leaf(name)
+        if names.count(name) > 1:
+            raise ScheduleError(f"{name} is named twice")
+
+
+def serial_leaves(kernel: Kernel, statement: Stmt) -> frozenset[str]:
+    """The leaves over which a store may write one element several times: their order is part of its
+    meaning (scatter). Empty where the place that is written tells the point."""
+    if not statement.is_store:
+        return frozenset()
+    free = 0
+    for i in statement.index:
+        place = kernel.over_leaves(i)
+        if all(atom.op is ops.RANGE for _, atom in index.terms(i)[1]):
+            free |= place.free
+    leaves = (kernel.leaves[name] for name in statement.order)
+    return frozenset(n.name for n in leaves if n.extent != 1 and not free & n.bit)
+
+
+def _require_serial(kernel: Kernel, statement: Stmt, order: tuple[str, ...]) -> None:
+    serial = serial_leaves(kernel, statement)
+    before = [name for name in statement.order if name in serial]
+    if before != [name for name in order if name in serial]:
+        raise ScheduleError(
+            f"{statement.name} writes one element several times over {', '.join(before)}: "
+            "their order must stay"
+        )
+
+
+def legal(kernel: Kernel) -> Kernel:
+    """The kernel, if everything that is read from scratch has been written by then."""
+    complete: dict[str, Stmt] = {}
+    for statement, names in zip(kernel.statements, kernel.reads):
+        for name in names:
+            writer = complete.get(name)
+            if writer is None:
+                raise ScheduleError(f"{statement.name} reads {name} before it is computed")
+            shared = set(_common(writer.order, statement.order)) & writer.reduced
+            if shared:
+                raise ScheduleError(
+                    f"{statement.name} would read {name} inside the loop {min(shared)}, which it is "
+                    "still summed over"
+                )
+        for target in statement.targets:
+            if isinstance(target.arg[0], str):
+                complete[target.arg[0]] = statement
+    return kernel
+
+
+def _common(a: Sequence[str], b: Sequence[str]) -> list[str]:
+    same: list[str] = []
+    for x, y in zip(a, b):
+        if x != y:
+            break
+        same.append(x)
+    return same
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`grid`, `local`, `unroll` or `vector`: what becomes of leaves, in the order named."""
+
+    kind: str
+    leaves: tuple[str, ...]
+    slot: int | None = None
+
+    def __str__(self) -> str:
+        slot = "" if self.slot is None else f" slot {self.slot}"
+        return f"{self.kind} {', '.join(self.leaves)}{slot}"
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        _require_distinct(kernel, self.leaves)
+        for name in self.leaves:
+            _CHECKS[self.kind](kernel, kernel.leaf(name))
+        changed = [
+            replace(kernel.leaves[name], kind=self.kind, slot=self.slot) for name in self.leaves
+        ]
+        kernel = kernel.with_leaves(*changed)
+        rank = {name: n for n, name in enumerate(self.leaves)}
+        statements = []
+        for statement in kernel.statements:
+            named = sorted((n for n in statement.order if n in rank), key=rank.__getitem__)
+            others = tuple(n for n in statement.order if n not in rank)
+            order = (*named, *others) if self.kind == "grid" else (*others, *named)
+            _require_serial(kernel, statement, order)
+            statements.append(replace(statement, order=order))
+        return legal(replace(kernel, statements=tuple(statements)).arranged())
+
+
+def _check_parallel(kernel: Kernel, leaf: Leaf) -> None:
+    if leaf.kind not in ("loop", "grid", "local"):
+        raise ScheduleError(f"{leaf.name} is {leaf.kind} already")
+    for statement in kernel.statements:
+        if leaf.name in statement.order and leaf.name in serial_leaves(kernel, statement):
+            raise ScheduleError(
+                f"{statement.name} writes one element several times over {leaf.name}: it must run "
+                "in order"
+            )
+
+
+def _check_grid(kernel: Kernel, leaf: Leaf) -> None:
+    _check_parallel(kernel, leaf)
+    for statement in kernel.statements:
+        if leaf.name in statement.reduced and kernel.target.kind == "cpu":
+            raise ScheduleError(
+                f"{statement.name} reduces over {leaf.name}: tasks cannot share its accumulator; "
+                f"use `cooperate {leaf.name} tasks`"
+            )
+
+
+def _check_local(kernel: Kernel, leaf: Leaf) -> None:
+    if kernel.target.kind != "gpu":
+        raise ScheduleError(f"target {kernel.target.name} has no threads of a block; use grid")
+    _check_parallel(kernel, leaf)
+
+
+def _check_unroll(kernel: Kernel, leaf: Leaf) -> None:
+    if leaf.kind not in ("loop", "unroll"):
+        raise ScheduleError(f"{leaf.name} is {leaf.kind} already")
+    if not isinstance(leaf.extent, int):
+        raise ScheduleError(f"{leaf.name} runs {index.spell(leaf.extent)} times, which is not known")
+
+
+def _check_vector(kernel: Kernel, leaf: Leaf) -> None:
+    _check_unroll(kernel, leaf)
+    _check_parallel(kernel, leaf)
+    if leaf.extent == 1:
+        raise ScheduleError(f"{leaf.name} runs once: there is nothing to put in lanes")
+    if kernel.step(leaf.name) != 1:
+        raise ScheduleError(f"{leaf.name} is not the innermost part of its range: lanes must be")
+    for statement in kernel.statements:
+        others = [n for n in statement.order if kernel.leaves[n].kind == "vector" and n != leaf.name]
+        if leaf.name in statement.order and others:
+            raise ScheduleError(f"{statement.name} has lanes already: {others[0]}")
+
+
+_CHECKS: dict[str, Callable[[Kernel, Leaf], None]] = {
+    "grid": _check_grid,
+    "local": _check_local,
+    "unroll": _check_unroll,
+    "vector": _check_vector,
+}
+
+
+def grid(*leaves: str) -> Kind:
+    """These leaves as the tasks of a pool (CPU) or blocks (GPU); the last varies fastest."""
+    return Kind("grid", leaves)
+
+
+def local(*leaves: str, slot: int | None = None) -> Kind:
+    """These leaves as the threads of a block. slot: threads shared by the leaves of several ranges."""
+    return Kind("local", leaves, slot)
+
+
+def unroll(*leaves: str) -> Kind:
+    """These leaves written out; their order decides which operands stay in registers."""
+    return Kind("unroll", leaves)
+
+
+def vector(*leaves: str) -> Kind:
+    """These leaves (of different statements) as the lanes of vectors."""
+    return Kind("vector", leaves)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What becomes of the last, partial tile of the range that a leaf belongs to."""
+
+    leaf: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"tail {self.leaf} {self.how}"
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        kernel.leaf(self.leaf)
+        owner = kernel.range_of[self.leaf]
+        if self.how not in TAILS:
+            raise ScheduleError(f"a tail is one of {', '.join(TAILS)}, not {self.how!r}")
+        if self.how != "mask" and not isinstance(owner.extent, int):
+            raise ScheduleError(
+                f"range {owner.name} has {index.spell(owner.extent)} points, known only at run "
+                "time: only mask works"
+            )
+        return replace(kernel, ranges={**kernel.ranges, owner.name: replace(owner, tail=self.how)})
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A store that goes past the caches ("nontemporal"): for results that are not read soon."""
+
+    statement: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"hint {self.statement} {self.hint}"
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        statement = kernel.statement(self.statement)
+        if self.hint != "nontemporal":
+            raise ScheduleError(f"the hint of a store is nontemporal, not {self.hint!r}")
+        if not statement.is_store or statement.monoid is not None:
+            raise ScheduleError(f"{self.statement} does not simply store to a buffer")
+        return kernel.with_statement(replace(statement, hint=self.hint))

@@ -1,0 +1,339 @@
+"""Which actions a kernel gets when nobody says: `heuristic(kernel, target) -> list[Action]`.
+
+A `Plan` applies each action as it chooses it, so later choices see the kernel as it is by then. The
+families: contractions (`contraction.py`) get register tiles; everything else is loops over memory,
+here. For those, in this order:
+
+    merge     adjacent ranges that are contiguous in every access become one
+    lanes     each statement gets the range that has stride 1 in most of its accesses
+    tasks     leading parallel ranges, in pieces of enough work
+    columns   a reduction over rows with lanes along them takes several whole rows at a time
+    unroll    several vectors at once; reductions with an accumulator each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from treadle.backend.base import Target
+from treadle.ir import index
+from treadle.ir.node import Node
+from treadle.kernel.actions import (
+    Action,
+    Fuse,
+    Hint,
+    Reorder,
+    Split,
+    Tail,
+    grid,
+    serial_leaves,
+    unroll,
+    vector,
+)
+from treadle.kernel.analysis import Facts, points, upper
+from treadle.kernel.cooperate import Cooperate, CooperateTasks
+from treadle.kernel.kernel import Extent, Kernel, Stmt
+
+SERIAL_WORK = 20_000  # additions below which a kernel is one task
+TASK_WORK = 32_768  # additions that a task should have
+CHUNK = 65_536  # elements of a task of a flat loop over much memory
+COLUMN_TILE = 2048  # columns whose accumulators stay in the first cache
+ROWS_AT_ONCE = 8
+
+
+class Plan:
+    """A kernel being scheduled, and the actions so far."""
+
+    def __init__(self, kernel: Kernel, target: Target) -> None:
+        self.kernel = kernel
+        self.target = target
+        self.actions: list[Action] = []
+        self.note_facts()
+
+    def do(self, action: Action) -> None:
+        """Applies an action and notes it."""
+        self.kernel = action(self.kernel)
+        self.actions.append(action)
+
+    def note_facts(self) -> None:
+        """Looks at the statements anew: after ranges were merged, before they are split."""
+        self.facts = {s.name: Facts(self.kernel, s) for s in self.kernel.statements}
+        self.__dict__.pop("serial", None)
+
+    @cached_property
+    def serial(self) -> frozenset[str]:
+        """Leaves whose order is part of a scatter's meaning."""
+        found: frozenset[str] = frozenset()
+        for statement in self.kernel.statements:
+            found |= serial_leaves(self.kernel, statement)
+        return found
+
+    def users(self, leaf: str) -> list[Stmt]:
+        """The statements that run under a leaf."""
+        return [s for s in self.kernel.statements if leaf in s.order]
+
+    def reduced(self, leaf: str) -> bool:
+        """Whether some statement reduces over a leaf."""
+        return any(leaf in s.reduced for s in self.kernel.statements)
+
+    def work(self) -> int:
+        """Additions of the whole kernel."""
+        return sum(points(self.kernel, s.order) * self.facts[s.name].cost for s in self.kernel.statements)
+
+
+def heuristic(kernel: Kernel, target: Target) -> list[Action]:
+    """The actions for a kernel as `build` makes it, on this target."""
+    return schedule(kernel, target).actions
+
+
+def schedule(kernel: Kernel, target: Target) -> Plan:
+    """The kernel scheduled by the heuristic, with the actions that did it."""
+    plan = Plan(kernel, target)
+    work = plan.work()
+    merge(plan)
+    lanes = choose_lanes(plan)
+    choose_tasks(plan, lanes, work)
+    for leaf in lanes:
+        split_lanes(plan, leaf, lanes[leaf], work)
+    return plan
+
+
+# ---- merge ---------------------------------------------------------------------------------------
+def merge(plan: Plan) -> None:
+    """Fuses runs of adjacent ranges that every access walks as one."""
+    run: list[str] = []
+    for name in list(plan.kernel.leaves):
+        if run and not _mergeable(plan, run[-1], name):
+            _fuse(plan, run)
+            run = []
+        run.append(name)
+    _fuse(plan, run)
+    if plan.actions:
+        plan.note_facts()
+
+
+def _fuse(plan: Plan, run: list[str]) -> None:
+    if len(run) > 1:
+        plan.do(Fuse(tuple(run), "".join(run)))
+
+
+def _mergeable(plan: Plan, outer: str, inner: str) -> bool:
+    users = plan.users(outer)
+    if not users or users != plan.users(inner) or {outer, inner} & plan.serial:
+        return False
+    size = plan.kernel.leaves[inner].extent
+    first, second = plan.kernel.leaves[outer].node, plan.kernel.leaves[inner].node
+    for statement in users:
+        at = statement.order.index(outer)
+        if statement.order[at + 1 : at + 2] != (inner,):
+            return False
+        if (outer in statement.reduced) != (inner in statement.reduced):
+            return False
+        facts = plan.facts[statement.name]
+        if facts.plain & (first.free | second.free):
+            return False
+        for access in facts.accesses:
+            step, small = access.affine_stride(first), access.affine_stride(second)
+            if step is None or small is None or index.mul(small, size) is not index.as_node(step):
+                return False
+    return True
+
+
+# ---- lanes -----------------------------------------------------------------------------------------
+def choose_lanes(plan: Plan) -> dict[str, int]:
+    """leaf -> lanes, at most one leaf in each statement, the heaviest statements first."""
+    chosen: dict[str, int] = {}
+    if plan.target.vector_bytes == 0:
+        return chosen
+    by_weight = sorted(plan.kernel.statements, key=lambda s: -points(plan.kernel, s.order))
+    taken: set[str] = set()  # statements that have lanes
+    for statement in by_weight:
+        if statement.name in taken:
+            continue
+        scores = {name: _lane_score(plan, statement, name) for name in statement.order}
+        free = [
+            name
+            for name in reversed(statement.order)
+            if scores[name] > 0 and not any(s.name in taken for s in plan.users(name))
+        ]
+        if free:
+            leaf = max(free, key=scores.__getitem__)
+            chosen[leaf] = _lane_count(plan, leaf)
+            taken |= {s.name for s in plan.users(leaf)}
+    return chosen
+
+
+def _lane_score(plan: Plan, statement: Stmt, name: str) -> int:
+    """How well a range does in lanes: consecutive accesses speak for it, scattered ones against."""
+    leaf = plan.kernel.leaves[name]
+    if leaf.extent == 1 or name in plan.serial:
+        return -1
+    score = 0
+    for access in plan.facts[statement.name].accesses:
+        step = access.stride(leaf.node)
+        if step == 1:
+            score += 2
+        elif step != 0:
+            score -= 1 if access.is_store else 2
+    return score
+
+
+def _lane_count(plan: Plan, name: str) -> int:
+    narrowest = min(
+        (a.dtype_bytes for s in plan.users(name) for a in plan.facts[s.name].accesses), default=4
+    )
+    lanes = plan.target.vector_bytes // max(narrowest, 4)
+    extent = plan.kernel.leaves[name].extent
+    while isinstance(extent, int) and lanes // 2 >= extent:
+        lanes //= 2
+    return max(lanes, 2)
+
+
+# ---- tasks -----------------------------------------------------------------------------------------
+def _parallel_prefix(plan: Plan) -> list[str]:
+    """The leading ranges that all statements share and none reduces."""
+    first, *others = plan.kernel.statements
+    prefix: list[str] = []
+    for position, name in enumerate(first.order):
+        if any(s.order[position : position + 1] != (name,) for s in others):
+            break
+        if plan.reduced(name) or name in plan.serial:
+            break
+        prefix.append(name)
+    return prefix
+
+
+def choose_tasks(plan: Plan, lanes: dict[str, int], work: int) -> None:
+    """Puts leading parallel ranges into the grid, or cuts a reduction."""
+    if work < SERIAL_WORK:
+        return
+    prefix = _parallel_prefix(plan)
+    wanted = max(plan.target.min_parallel, 2)
+    scalar = [name for name in prefix if name not in lanes]
+    tasks = points(plan.kernel, scalar)
+    columns = [name for name in prefix if name in lanes]
+    if tasks >= wanted or (tasks > 1 and not columns):
+        _grid_rows(plan, scalar, work)
+    elif not columns or points(plan.kernel, columns) * tasks < wanted * 64:
+        _cut_reduction(plan, lanes, work)
+
+
+def _grid_rows(plan: Plan, prefix: Sequence[str], work: int) -> None:
+    """Whole ranges while there is enough work in a task, then a piece of the next."""
+    chosen: list[str] = []
+    tasks = 1
+    for name in prefix:
+        size = upper(plan.kernel.leaves[name].extent)
+        if work // (tasks * size) >= TASK_WORK:
+            chosen.append(name)
+            tasks *= size
+            continue
+        rows = -(-TASK_WORK * tasks * size // work)
+        rows = min(rows, -(-size // 2)) if tasks == 1 else rows
+        if rows < size:
+            plan.do(Split(name, f"{name}g", ((f"{name}r", rows),)))
+            chosen.append(f"{name}g")
+        break
+    if chosen:
+        plan.do(grid(*chosen))
+
+
+def _cut_reduction(plan: Plan, lanes: dict[str, int], work: int) -> None:
+    """The outermost reduction in tasks of a fixed size."""
+    first = plan.kernel.statements[0]
+    if not first.order:
+        return
+    name = first.order[0]
+    if not plan.reduced(name) or name in plan.serial:
+        return
+    if any(s.order and s.order[0] != name for s in plan.kernel.statements if s.reduced):
+        return
+    size = upper(plan.kernel.leaves[name].extent)
+    per_point = max(1, work // max(1, size))
+    piece = max(1, 2 * TASK_WORK // per_point)
+    tile = lanes.get(name, 1) * (ROWS_AT_ONCE if name in lanes else 1)
+    piece = -(-piece // tile) * tile
+    if piece * 2 > size:
+        return
+    plan.do(Split(name, f"{name}g", ((f"{name}p", piece),)))
+    plan.do(CooperateTasks(f"{name}g", f"{name}t"))
+    if name in lanes:
+        lanes[f"{name}p"] = lanes.pop(name)
+
+
+# ---- lanes and unrolling ---------------------------------------------------------------------------
+def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
+    """A range in lanes: vectors, several at once, and a grid leaf where it is to give the tasks."""
+    leaf = plan.kernel.leaves[name]
+    cost = sum(plan.facts[s.name.removesuffix("_tasks")].cost for s in plan.users(name))
+    reduces = plan.reduced(name)
+    count = _unrolled(leaf.extent, lanes, cost, work)
+    parts = [(f"{name}v", lanes)]
+    if count > 1:
+        parts.insert(0, (f"{name}u", count))
+    tile = lanes * count
+    outer = f"{name}o"
+    gridded = any(s.order and plan.kernel.leaves[s.order[0]].kind == "grid" for s in plan.users(name))
+    tasks = work >= SERIAL_WORK and not gridded and not reduces and name in _parallel_prefix(plan)
+    if tasks:
+        piece = _piece(plan, name, work, tile)
+        if piece > tile:
+            parts.insert(0, (f"{name}m", piece // tile))
+            outer = f"{name}g"
+    plan.do(Split(name, outer, tuple(parts)))
+    if tasks:
+        plan.do(grid(outer))
+    if count > 1:
+        plan.do(unroll(f"{name}u"))
+        if reduces:
+            plan.do(Cooperate(f"{name}u"))
+    plan.do(vector(f"{name}v"))
+    extent = leaf.extent
+    if not isinstance(extent, int) or (count > 1 and extent > tile and extent % tile):
+        plan.do(Tail(f"{name}v", "mask"))
+    _stream(plan, name)
+
+
+def _unrolled(extent: Extent, lanes: int, cost: int, work: int) -> int:
+    """How many vectors at once: more for cheap values, a number that divides if there is one."""
+    most = 8 if cost <= 8 else 4 if cost <= 24 else 2
+    if work < SERIAL_WORK:
+        most = 1
+    if not isinstance(extent, int):
+        return min(most, 4)
+    vectors = -(-extent // lanes)
+    if vectors <= most:
+        return max(1, vectors)
+    if extent % lanes == 0:
+        for count in range(most, most // 2, -1):
+            if vectors % count == 0:
+                return count
+    return min(most, 4)
+
+
+def _piece(plan: Plan, name: str, work: int, tile: int) -> int:
+    """Elements of a task along a range that is in lanes: a multiple of the tile."""
+    size = max(1, upper(plan.kernel.leaves[name].extent))
+    per_point = max(1, work // size)
+    piece = max(TASK_WORK // per_point, min(CHUNK, size // 16))
+    return max(1, piece // tile) * tile
+
+
+def _stream(plan: Plan, name: str) -> None:
+    """Stores past the caches where the kernel moves more than the last cache holds."""
+    caches = plan.target.cache_bytes
+    if len(caches) < 3:
+        return
+    moved = 0
+    for statement in plan.kernel.statements:
+        facts = plan.facts.get(statement.name)
+        for access in facts.accesses if facts else ():
+            buffer = access.node if access.is_store else access.node.src[0]
+            moved += access.dtype_bytes * max(1, upper(index.product(buffer.shape)))
+    if moved <= caches[2]:
+        return
+    for statement in plan.users(f"{name}v"):
+        simple = statement.is_store and statement.monoid is None and statement.guard is None
+        if simple and statement.name in plan.facts:
+            plan.do(Hint(statement.name, "nontemporal"))

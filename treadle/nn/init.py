@@ -1,0 +1,144 @@
+"""How parameters begin: draws from treadle's own seeded generator.
+
+A function named `.._` fills a tensor that exists, and returns it. "Fan" is the number of inputs (or
+outputs) that a weight (out, in, ..) connects to one output (or input).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from treadle import convert
+from treadle.ir.dtype import DType, float32
+from treadle.nn.parameter import Parameter
+from treadle.tensor import Tensor, no_grad
+
+_GAINS = {
+    "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0,
+    "conv_transpose2d": 1.0, "conv_transpose3d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3,
+    "relu": math.sqrt(2.0), "selu": 3 / 4,
+}  # fmt: skip
+
+
+# ---- for the layers --------------------------------------------------------------------------------
+def drawn(bound: float, shape: tuple[int, ...], dtype: Any, device: str | None) -> Parameter:
+    """A parameter uniform in -bound .. bound."""
+    kind = float32 if dtype is None else convert.as_dtype(dtype)
+    return Parameter(Tensor.uniform(shape, low=-bound, high=bound, dtype=kind), device=device)
+
+
+def filled(value: float, shape: tuple[int, ...], dtype: Any, device: str | None) -> Parameter:
+    """A parameter that begins as one number."""
+    return Parameter(buffer(value, shape, dtype, device))
+
+
+def buffer(value: float, shape: tuple[int, ...], dtype: Any, device: str | None) -> Tensor:
+    """A tensor that begins as one number, in memory: so a program that updates it is the same the
+    first time as ever after."""
+    kind = float32 if dtype is None else convert.as_dtype(dtype)
+    return Tensor(np.full(shape, value, kind.compute), dtype=kind, device=device)
+
+
+def fan_bound(fan_in: int) -> float:
+    """The bound of a layer's weights and biases: 1/sqrt(fan_in).
+
+    It is the Kaiming bound gain*sqrt(3/fan_in) for a leaky relu of slope sqrt(5), whose gain is
+    sqrt(2/(1 + 5)): gain*sqrt(3) = 1.
+    """
+    return 1 / math.sqrt(fan_in) if fan_in else 0.0
+
+
+# ---- in place --------------------------------------------------------------------------------------
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """By how much the weights before a nonlinearity are enlarged. param: the slope of "leaky_relu"."""
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        return math.sqrt(2 / (1 + slope**2))
+    if nonlinearity not in _GAINS:
+        names = ", ".join([*_GAINS, "leaky_relu"])
+        raise ValueError(f"there is no gain for {nonlinearity!r}; there are gains for {names}")
+    return _GAINS[nonlinearity]
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+    """Fill a tensor with uniform numbers from a up to b."""
+    return _fill(tensor, Tensor.uniform(tensor.shape, low=a, high=b, dtype=tensor.dtype))
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Fill a tensor with normal numbers."""
+    return _fill(tensor, Tensor.normal(tensor.shape, mean=mean, std=std, dtype=tensor.dtype))
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill a tensor with one number."""
+    return _fill(tensor, tensor.detach().full_like(val))
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill a tensor with 0."""
+    return constant_(tensor, 0)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill a tensor with 1."""
+    return constant_(tensor, 1)
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Uniform in -a .. a for a = gain*sqrt(6/(fan_in + fan_out)).
+
+    Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
+    networks", 2010.
+    """
+    bound = gain * math.sqrt(6 / sum(_fans(tensor)))
+    return uniform_(tensor, -bound, bound)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Normal with the standard deviation gain*sqrt(2/(fan_in + fan_out)); see `xavier_uniform_`."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(_fans(tensor))))
+
+
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> Tensor:
+    """Uniform in -b .. b for b = gain*sqrt(3/fan). a: the slope of a leaky relu. mode: which fan.
+
+    Source: He, Zhang, Ren and Sun, "Delving deep into rectifiers", 2015.
+    """
+    bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return uniform_(tensor, -bound, bound)
+
+
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> Tensor:
+    """Normal with the standard deviation gain/sqrt(fan); see `kaiming_uniform_`."""
+    return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)))
+
+
+def _fill(tensor: Tensor, value: Tensor) -> Tensor:
+    with no_grad():
+        return tensor.assign(value)
+
+
+def _fans(tensor: Tensor) -> tuple[int, int]:
+    """(fan_in, fan_out) of a weight (out, in, ..)."""
+    if tensor.ndim < 2:
+        raise ValueError(f"a tensor of shape {tensor.shape} has no fan: it needs (out, in, ..)")
+    outputs, inputs, *window = tensor.shape
+    taps = math.prod(window)
+    return inputs * taps, outputs * taps
+
+
+def _fan(tensor: Tensor, mode: str) -> int:
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"mode is 'fan_in' or 'fan_out', not {mode!r}")
+    return _fans(tensor)[mode == "fan_out"]
+
+
+Dtype = DType | str | None  # of the arguments `dtype` of the layers

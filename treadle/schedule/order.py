@@ -1,0 +1,236 @@
+"""In which order kernels run, which of them run together, and what is written over old memory.
+
+Kernels depend on each other through buffers. A buffer that the level makes is read after its last
+writer; an *old* one (the caller's, or a loop's carry) is read before it is overwritten.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from treadle.ir import ops
+from treadle.ir.node import Node, remember, toposort
+from treadle.schedule.plan import Call, Item, Loop
+
+REACHED = 1024  # items that the search for a cycle visits before it gives up
+
+
+@dataclass(eq=False)
+class Dependences:
+    """after[n]: the items that wait for item n. An item may be None: it only joins others."""
+
+    items: list[Item | None]
+    old: set[int]
+    after: list[set[int]] = field(default_factory=list)
+    readers: dict[int, list[int]] = field(default_factory=dict)
+    writers: dict[int, list[int]] = field(default_factory=dict)
+    gate: int = -1  # waits for every checked kernel
+
+    def __post_init__(self) -> None:
+        self.after = [set() for _ in self.items]
+        for number, item in enumerate(self.items):
+            assert item is not None
+            for buffer in item.writes:
+                self.writers.setdefault(buffer, []).append(number)
+            for buffer in item.reads:
+                self.readers.setdefault(buffer, []).append(number)
+        for buffer, writers in self.writers.items():
+            for earlier, later in zip(writers, writers[1:]):
+                self.after[earlier].add(later)
+            for reader in self.readers.get(buffer, ()):
+                if reader in writers:
+                    continue
+                if buffer in self.old:
+                    self.after[reader].add(writers[0])
+                else:
+                    self.after[writers[-1]].add(reader)
+
+    def add(self, item: Item | None, waits_for: Iterable[int]) -> int:
+        """One more item that waits for others."""
+        number = len(self.items)
+        self.items.append(item)
+        self.after.append(set())
+        for other in waits_for:
+            self.after[other].add(number)
+        return number
+
+    def leads_to(self, start: int, goals: set[int]) -> bool:
+        """Whether one of the goals waits, directly or not, for `start`. Also True if the search is
+        given up."""
+        seen = {start}
+        stack = [start]
+        while stack and goals:
+            for following in self.after[stack.pop()]:
+                if following in goals or len(seen) > REACHED:
+                    return True
+                if following not in seen:
+                    seen.add(following)
+                    stack.append(following)
+        return False
+
+    def checked(self) -> set[int]:
+        """The items that may fail."""
+        return {n for n, item in enumerate(self.items) if item is not None and _is_checked(item)}
+
+    def overwrite(self, new: int, old: int, guarded: bool) -> bool:
+        """Let what is written to buffer `new` be written over buffer `old` instead, if that is
+        right; the items are then ordered for it. guarded: the old value is the caller's, who must
+        find it unharmed if any index of the program turns out to be wrong.
+
+        It is right if every other reader of `old` can come first, and the writers read it only at
+        the element that they write, outside of reductions.
+        """
+        writers = self.writers.get(new, [])
+        copied = bool(writers) and self._is_copy(writers[0], old)
+        if copied:
+            writers = writers[1:]
+        if not writers or self.writers.get(old):
+            return False
+        others = set(self.readers.get(old, ())) - set(self.writers[new])
+        if guarded:
+            checked = self.checked()
+            others |= checked
+            if checked.intersection(writers):
+                return False
+        for writer in writers:
+            item = self.items[writer]
+            if isinstance(item, Loop) or item is None or not reads_in_step(item, new, old):
+                return False
+        if self.leads_to(writers[0], others - set(writers)):
+            return False
+        if guarded and self.gate < 0:
+            self.gate = self.add(None, self.checked())
+        before = set(self.readers.get(old, ())) | ({self.gate} if guarded else set())
+        for other in before - set(self.writers[new]):
+            self.after[other].add(writers[0])
+        if copied:
+            self._drop(self.writers[new][0])
+        self.writers[old] = writers
+        return True
+
+    def _is_copy(self, number: int, source: int) -> bool:
+        item = self.items[number]
+        if not isinstance(item, Call) or item.reads != {source} or len(item.writes) != 1:
+            return False
+        store = item.kernel.src[0]
+        value = store.src[1]
+        return value.op is ops.LOAD and value.src[1:] == store.src[2:]
+
+    def _drop(self, number: int) -> None:
+        """Take an item out; those that wait for it wait for what it waited for."""
+        self.items[number] = None
+
+
+def _is_checked(item: Item) -> bool:
+    if isinstance(item, Call):
+        return bool(item.checks)
+    return any(_is_checked(inner) for inner in item.body)
+
+
+def reads_in_step(call: Call, new: int, old: int) -> bool:
+    """Whether a call reads buffer `old`, if at all, only at the elements that it writes to `new` at
+    that moment, so that the two may be the same memory."""
+    if old not in call.reads:
+        return True
+    stored = [n for n, buffer in enumerate(call.buffers) if buffer == new]
+    loaded = [n for n, buffer in enumerate(call.buffers) if buffer == old]
+    key = ("in step", tuple(stored), tuple(loaded))
+    return remember(call.kernel, key, lambda sink: _in_step(sink, stored, loaded))  # type: ignore[no-any-return]
+
+
+def _in_step(sink: Node, stored: Sequence[int], loaded: Sequence[int]) -> bool:
+    places = {store.src[2:] for store in sink.src if store.src[0].arg[0] in stored}
+    if len(places) != 1:
+        return False
+    (place,) = places
+    inside = toposort([s for n in toposort(sink) if n.op is ops.KREDUCE for s in n.src])
+    if any(n.op is ops.LOAD and n.src[0].arg[0] in loaded for n in inside):
+        return False
+    loads = [n for n in toposort(sink) if n.op is ops.LOAD and n.src[0].arg[0] in loaded]
+    return all(load.src[1 : 1 + load.arg] == place for load in loads)
+
+
+def launch_order(graph: Dependences, nbytes: Callable[[int], int]) -> list[Item]:
+    """The items in an order that keeps little memory alive: whatever frees more than it takes runs
+    as soon as it can, else the order is that of the program. nbytes: of a buffer that is allocated
+    and freed within the level (0 for others)."""
+    items = graph.items
+    waiting = [0] * len(items)
+    for following in graph.after:
+        for number in following:
+            waiting[number] += 1
+    left: dict[int, set[int]] = {b: set(readers) for b, readers in graph.readers.items()}
+    allocated: set[int] = set()
+    done = [False] * len(items)
+
+    def key(number: int) -> tuple[int, int, int]:
+        item = items[number]
+        net = 0
+        if item is not None:
+            net += sum(nbytes(b) for b in item.writes if b not in allocated)
+            net -= sum(nbytes(b) for b in item.reads if len(left[b]) == 1)
+        return (0, net, number) if net <= 0 else (1, 0, number)
+
+    ready = [key(number) for number, count in enumerate(waiting) if count == 0]
+    heapq.heapify(ready)
+    order: list[Item] = []
+    while ready:
+        number = heapq.heappop(ready)[2]
+        if done[number]:
+            continue
+        done[number] = True
+        item = items[number]
+        if item is not None:
+            order.append(item)
+            allocated |= item.writes
+            for buffer in item.reads:
+                readers = left[buffer]
+                readers.discard(number)
+                if len(readers) == 1:
+                    (last,) = readers
+                    if waiting[last] == 0:
+                        heapq.heappush(ready, key(last))
+        for following in graph.after[number]:
+            waiting[following] -= 1
+            if waiting[following] == 0:
+                heapq.heappush(ready, key(following))
+    assert all(done), "the kernels wait for each other in a circle"
+    return order
+
+
+def number_phases(items: Sequence[Item], first: int = 0) -> int:
+    """Give equal phase numbers to consecutive items that do not depend on each other; a loop is a
+    phase of its own, and the phases of its body follow its number. Returns the next free number."""
+    phase = first - 1
+    reads: set[int] = set()
+    writes: set[int] = set()
+    may_fail = overwrites = False
+    previous: Item | None = None
+    for item in items:
+        checked = _is_checked(item)
+        in_place = isinstance(item, Call) and item.in_place
+        together = (
+            previous is not None
+            and isinstance(item, Call)
+            and isinstance(previous, Call)
+            and not item.reads & writes
+            and not item.writes & reads
+            and not item.writes & writes
+            and not (in_place and may_fail)
+            and not (checked and overwrites)
+        )
+        if not together:
+            phase += 1
+            reads, writes = set(), set()
+            may_fail = overwrites = False
+        item.phase = phase
+        if isinstance(item, Loop):
+            phase = number_phases(item.body, phase + 1) - 1
+        reads |= item.reads
+        writes |= item.writes
+        may_fail |= checked
+        overwrites |= in_place
+        previous = item
+    return phase + 1

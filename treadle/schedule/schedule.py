@@ -1,0 +1,286 @@
+"""From a graph to a schedule: kernels in launch order, with memory for every value between them.
+
+    normal graph -> decide (drafts, stored values) -> build (kernels) -> order, in place -> memory
+
+`schedule` is the entry. The rules of fusion are in `decide.py`, the meaning of a kernel node is in
+docs/design.md, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from treadle.backend.base import Target
+from treadle.ir import index, ops
+from treadle.ir.dtype import index as INDEX
+from treadle.ir.dtype import void
+from treadle.ir.node import Node, Shape, toposort
+from treadle.schedule import cost, memory
+from treadle.schedule.build import FLAT_LENGTH, Binding, Builder, Level
+from treadle.schedule.decide import Decider, Graph, decide
+from treadle.schedule.demand import Draft, Value
+from treadle.schedule.movement import Movements, Position
+from treadle.schedule.order import Dependences, launch_order, number_phases
+from treadle.schedule.plan import BufferInfo, Call, Item, Loop, Reason, Schedule
+from treadle.schedule.siblings import merge_siblings
+
+__all__ = ["BufferInfo", "Call", "Loop", "Reason", "Schedule", "schedule"]
+
+Place = tuple[int, Position]  # a buffer, and the leading indices of a value in it
+
+
+def schedule(roots: Sequence[Node], assigns: dict[int, int], target: Target) -> Schedule:
+    """The kernels that compute the roots of a normal graph (its BUFFER leaves are numbered from 0 in
+    order of first use), each stored in memory.
+
+    assigns: {root: buffer}, the old buffer that a root replaces and may be written over. It is not
+    if somebody still needs the old value then, or if an index of the program may prove to be out of
+    range afterwards; such a root gets fresh memory and is missing in `Schedule.in_place`.
+    """
+    return _Scheduler(target).run(list(roots), assigns)
+
+
+class _Scheduler:
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.buffers: list[BufferInfo] = []
+        self.movements = Movements()
+        self.numel = cost.Sizes()
+
+    def run(self, roots: list[Node], assigns: dict[int, int]) -> Schedule:
+        graph = Graph(roots, set(assigns))
+        self._number_inputs(graph, assigns)
+        inputs = set(range(len(self.buffers)))
+        level = Level({}, self.buffers, self.movements)
+        decided = self._decide(graph, level, {})
+        outputs = [self._output(decided, root, node) for root, node in zip(roots, graph.targets)]
+        items = Dependences(self._items(decided, level, 0), inputs)
+        renamed: dict[int, int] = {}
+        in_place = set()
+        for root, old in assigns.items():
+            fits = self._same_memory(outputs[root], old) and old not in renamed.values()
+            if outputs[root] in renamed and renamed[outputs[root]] == old:
+                in_place.add(root)
+            elif fits and outputs[root] not in renamed and items.overwrite(outputs[root], old, True):
+                renamed[outputs[root]] = old
+                in_place.add(root)
+        ordered = launch_order(items, self._nbytes)
+        _rename(ordered, renamed)
+        for item in ordered:
+            if isinstance(item, Call):
+                item.in_place = any(buffer in item.writes for buffer in renamed.values())
+        outputs = [renamed.get(buffer, buffer) for buffer in outputs]
+        number_phases(ordered)
+        _share_flat_bodies(ordered)
+        arena = memory.plan(ordered, self.buffers)
+        buffers = _compact(ordered, self.buffers, outputs)
+        return Schedule(ordered, buffers, arena, outputs, in_place)
+
+    # ---- buffers ---------------------------------------------------------------------------------
+    def _number_inputs(self, graph: Graph, assigns: dict[int, int]) -> None:
+        leaves = {node.arg[0]: node for node in graph.order if node.op is ops.BUFFER}
+        count = max([-1, *leaves, *assigns.values()]) + 1
+        replaced = {buffer: graph.roots[root] for root, buffer in assigns.items()}
+        for number in range(count):
+            node = leaves.get(number)
+            if node is not None:
+                info = BufferInfo(node.dtype, node.shape, "input", node.arg[2])
+            elif number in replaced:
+                info = BufferInfo(replaced[number].dtype, replaced[number].shape, "input")
+            else:
+                raise ValueError(f"the graph reads {len(leaves)} buffers, but none is number {number}")
+            self.buffers.append(info)
+
+    def _new_buffer(self, dtype: Any, shape: Shape) -> int:
+        self.buffers.append(BufferInfo(dtype, shape, "temporary"))
+        return len(self.buffers) - 1
+
+    def _output(self, decided: Decider, root: Node, target: Node) -> int:
+        component = target.arg if target.op is ops.OUT else 0
+        value = decided.values[target.src[0] if target.op is ops.OUT else target]
+        buffer = value.places[component][0][0]
+        self.buffers[buffer].role = "output"
+        return buffer
+
+    def _same_memory(self, new: int, old: int) -> bool:
+        a, b = self.buffers[new], self.buffers[old]
+        return a.dtype is b.dtype and a.shape == b.shape
+
+    def _nbytes(self, buffer: int) -> int:
+        info = self.buffers[buffer]
+        return memory.nbytes(info) if info.role == "temporary" else 0
+
+    # ---- one level -------------------------------------------------------------------------------
+    def _decide(self, graph: Graph, level: Level, places: dict[Node, list[Place]]) -> Decider:
+        """Decide a level and give its values memory. places: where its results have to go."""
+        decided = decide(graph, self.target, self.movements, self.numel)
+        merge_siblings(decided, self.target)
+        level.values = decided.values
+        for node, value in decided.values.items():
+            if value.node is not node:
+                continue  # it shares the memory of an update of it
+            for component in sorted(decided.components.get(node, (0,))):
+                result = node
+                if isinstance(node.dtype, tuple):
+                    dtype = node.dtype[component]
+                    result = Node(ops.OUT, dtype, (node,), component)
+                own = places.get(result)
+                if own is None:
+                    own = [(self._new_buffer(result.dtype, result.shape), ())]
+                value.places[component] = own
+        return decided
+
+    def _items(self, decided: Decider, level: Level, depth: int) -> list[Item | None]:
+        """The launches of a level, in the order of the program."""
+        items: list[Item | None] = []
+        for draft in reversed(decided.drafts):
+            if draft.kind == "loop":
+                items.extend(self._loop(draft, decided.values[draft.node], level, depth))
+            else:
+                items.append(Builder(draft, level).call())
+        for item in items:
+            if isinstance(item, Call):
+                self._set_device(item)
+        return items
+
+    def _set_device(self, call: Call) -> None:
+        if not call.device:
+            devices = (self.buffers[buffer].device for buffer in sorted(call.reads))
+            call.device = next((device for device in devices if device), "")
+        for buffer in call.writes:
+            if self.buffers[buffer].role != "input":
+                self.buffers[buffer].device = call.device
+
+    # ---- loops -----------------------------------------------------------------------------------
+    def _loop(self, draft: Draft, value: Value, level: Level, depth: int) -> list[Item]:
+        """A SCAN: its body is scheduled as a level of its own. A new carry is written over the old
+        one if nothing else reads that; else it is copied there at the end of the step."""
+        node = draft.node
+        body, carries, inputs, length, reverse = node.arg
+        if length == 0:
+            return []
+        last = index.sub(length, 1)
+        counter = Node(ops.VARIABLE, INDEX, (), (f"#step{depth}", 0, max(1, last.bounds[1])))  # type: ignore[index]
+        step = index.sub(last, counter) if reverse else counter
+        carried = {number: value.places[number][0][0] for number in range(carries)}
+        roots, places, fresh = self._body_roots(body, carries, value, carried, step)
+        graph = Graph(roots, set(range(len(roots))))
+        inner = Level({}, self.buffers, self.movements, parent=level)
+        for leaf in graph.order:
+            if leaf.op is ops.PLACEHOLDER:
+                number = leaf.arg[0]
+                if number < carries:
+                    inner.bindings[leaf] = Binding((), buffer=carried[number])
+                else:
+                    prefix = (step,) if number < carries + inputs else ()
+                    inner.bindings[leaf] = Binding(prefix, node=node.src[number])
+        decided = self._decide(graph, inner, places)
+        items = Dependences(self._items(decided, inner, depth + 1), set(carried.values()))
+        renamed: dict[int, int] = {}
+        for new, old in fresh.items():
+            if items.overwrite(new, old, False):
+                renamed[new] = old
+            else:
+                call = self._copy(new, old, node)
+                readers = items.readers.get(old, [])
+                items.add(call, {*readers, *items.writers.get(new, [])} - {len(items.items)})
+        ordered = launch_order(items, self._nbytes)
+        _rename(ordered, renamed)
+        reads: frozenset[int] = frozenset().union(*[item.reads for item in ordered])
+        writes: frozenset[int] = frozenset().union(*[item.writes for item in ordered])
+        return [Loop(ordered, index.dim(length), counter, reads=reads, writes=writes)]
+
+    def _body_roots(
+        self, body: Node, carries: int, value: Value, carried: dict[int, int], step: Node
+    ) -> tuple[list[Node], dict[Node, list[Place]], dict[int, int]]:
+        """The roots of a loop's body that have to be computed, where each goes, and for each carry
+        the buffer {new: old} that its next value goes to first."""
+        places: dict[Node, list[Place]] = {}
+        fresh: dict[int, int] = {}
+        for number, root in enumerate(body.src):
+            if number >= carries:
+                if number in value.places:
+                    buffer = value.places[number][0][0]
+                    places.setdefault(root, []).append((buffer, (step,)))
+            elif not (root.op is ops.PLACEHOLDER and root.arg[0] == number) and 0 not in root.shape:
+                new = self._new_buffer(root.dtype, root.shape)
+                fresh[new] = carried[number]
+                places.setdefault(root, []).insert(0, (new, ()))
+        return list(places), places, fresh
+
+    def _copy(self, source: int, target: int, node: Node) -> Call:
+        info = self.buffers[source]
+        ranges = [index.range_(number, size) for number, size in enumerate(info.shape)]
+        arguments = [Node(ops.ARG, info.dtype, (), (n, info.shape)) for n in range(2)]
+        load = Node(ops.LOAD, info.dtype, (arguments[1], *ranges), len(ranges))
+        store = Node(ops.STORE, void, (arguments[0], load, *ranges), (len(ranges), None))
+        reason = Reason("scan", "the old carry is still read: {} elements", (self.numel(info.shape),), node)
+        return Call(
+            Node(ops.SINK, void, (store,)),
+            (target, source),
+            reasons=(reason,),
+            device=info.device,
+            reads=frozenset((source,)),
+            writes=frozenset((target,)),
+        )
+
+
+# ---- last touches ----------------------------------------------------------------------------------
+def _calls(items: Sequence[Item]) -> list[Item]:
+    """The items and those in the bodies of loops, in launch order."""
+    found: list[Item] = []
+    stack = list(items[::-1])
+    while stack:
+        item = stack.pop()
+        found.append(item)
+        if isinstance(item, Loop):
+            stack.extend(item.body[::-1])
+    return found
+
+
+def _rename(items: Sequence[Item], renamed: dict[int, int]) -> None:
+    if not renamed:
+        return
+    for item in _calls(items):
+        item.reads = frozenset([renamed.get(b, b) for b in item.reads])
+        item.writes = frozenset([renamed.get(b, b) for b in item.writes])
+        if isinstance(item, Call):
+            item.buffers = tuple([renamed.get(b, b) for b in item.buffers])
+
+
+def _share_flat_bodies(items: Sequence[Item]) -> None:
+    """A flat kernel that is launched once gets its length as a constant: it is better code."""
+    launches: dict[Node, list[Call]] = {}
+    for item in _calls(items):
+        if isinstance(item, Call) and item.variables:
+            launches.setdefault(item.kernel, []).append(item)
+    for kernel, calls in launches.items():
+        lengths = {call.variables[FLAT_LENGTH] for call in calls}
+        if len(lengths) == 1:
+            (length,) = lengths
+            (variable,) = (
+                n
+                for n in toposort(kernel, into_args=True)
+                if n.op is ops.VARIABLE and n.arg[0] == FLAT_LENGTH
+            )
+            fixed = index.substitute(kernel, {variable: length})
+            for call in calls:
+                call.kernel, call.variables = fixed, {}
+
+
+def _compact(
+    items: Sequence[Item], buffers: Sequence[BufferInfo], outputs: list[int]
+) -> list[BufferInfo]:
+    """The buffers that are left, numbered anew (inputs keep their numbers); `outputs` too."""
+    new: dict[int, int] = {}
+    kept: list[BufferInfo] = []
+    used = [item.buffers for item in _calls(items) if isinstance(item, Call)]
+    inputs = [number for number, info in enumerate(buffers) if info.role == "input"]
+    for number in (*inputs, *outputs, *(buffer for group in used for buffer in group)):
+        if number not in new:
+            new[number] = len(kept)
+            kept.append(buffers[number])
+    _rename(items, {old: number for old, number in new.items() if old != number})
+    outputs[:] = [new[number] for number in outputs]
+    return kept

@@ -1,0 +1,140 @@
+"""See what runs: `explain(tensor)` before, `DEBUG=1..6` while.
+
+    1  a line per program         4  each kernel: its node and its schedule
+    2  a line per kernel          5  the source given to the compiler
+    3  why each array is stored   6  the graph before scheduling
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from treadle import config, log
+from treadle.engine import realize as engine
+from treadle.engine.cell import Cell
+from treadle.engine.estimate import Estimate, estimate
+from treadle.engine.program import Program
+from treadle.ir import text
+from treadle.ir.node import toposort
+from treadle.kernel import pipeline
+from treadle.schedule.plan import Call, Loop
+
+
+def explain(*tensors: Cell, source: bool = False) -> str:
+    """What computing these tensors would run, as text; nothing is run.
+
+    Per kernel: why it ends where it does, what it loads, stores and computes, its node and the
+    schedule that the heuristic gives it; with `source`, the code given to the compiler too. Then
+    the memory of the whole.
+    """
+    programs = engine.prepare(tensors)
+    if not programs:
+        return "nothing to run: the values are in memory"
+    return "\n\n".join(_program_text(program, source) for program in programs)
+
+
+def _program_text(program: Program, source: bool) -> str:
+    schedule = program.schedule
+    lines = [_summary(program)]
+    for number, call in enumerate(schedule.calls()):
+        lines += ["", f"kernel {number}: {counts(estimate(call.kernel, known_sizes(call)))}"]
+        lines += [f"  because {reason}" for reason in call.reasons]
+        lines += _indented(text.show(call.kernel))
+        lowered = pipeline.lower(call.kernel, program.backend.target, f"kernel{number}")
+        lines += _indented("schedule:\n" + str(lowered.kernel))
+        if source:
+            lines += _indented(program.backend.render(lowered.functions))
+    return "\n".join(lines)
+
+
+def _summary(program: Program) -> str:
+    schedule = program.schedule
+    calls = list(schedule.calls())
+    loops = sum(isinstance(item, Loop) for item in schedule.items)
+    distinct = len({call.kernel for call in calls})
+    phases = len({call.phase for call in calls})
+    return (
+        f"{len(calls)} kernels ({distinct} distinct) in {phases} phases"
+        + (f" and {loops} loops" if loops else "")
+        + f"; {len(schedule.buffers)} arrays, {schedule.arena:,} bytes of temporaries"
+    )
+
+
+def known_sizes(call: Call) -> dict[str, int]:
+    """The sizes that the schedule itself gave to a call's variables, and the greatest value of those
+    that the user binds."""
+    sizes = {
+        node.arg[0]: node.arg[2] for node in toposort(call.kernel, into_args=True) if node.op.name == "variable"
+    }
+    return sizes | {name: size for name, size in call.variables.items() if isinstance(size, int)}
+
+
+def counts(what: Estimate) -> str:
+    """Bytes and operations in readable units."""
+    return (
+        f"{what.loads:,} loads, {what.stores:,} stores, {what.bytes / 1e6:.3f} MB, "
+        f"{what.operations / 1e6:.3f} Mop"
+    )
+
+
+def _indented(block: str) -> list[str]:
+    return [f"    {line}" for line in block.splitlines()]
+
+
+# ---- the ladder of DEBUG -------------------------------------------------------------------------------
+def _write(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _on_run(data: dict[str, Any]) -> None:
+    program: Program = data["program"]
+    if config.DEBUG.value >= 1:
+        _write(f"run on {data['device']}: {_summary(program)}; {data['seconds'] * 1e3:.3f} ms")
+    if config.DEBUG.value >= 2:
+        for number, (call, seconds) in enumerate(data["kernels"]):
+            what = estimate(call.kernel, known_sizes(call))
+            rate = what.bytes / max(seconds, 1e-9) / 1e9
+            speed = what.operations / max(seconds, 1e-9) / 1e9
+            _write(
+                f"  kernel {number}: {seconds * 1e6:9.1f} us  {counts(what)}  "
+                f"{rate:.1f} GB/s  {speed:.1f} Gop/s"
+            )
+
+
+def _on_schedule(data: dict[str, Any]) -> None:
+    schedule = data["schedule"]
+    if config.DEBUG.value >= 6:
+        _write("graph:\n" + text.show(data["roots"]))
+    if config.DEBUG.value >= 3:
+        for number, call in enumerate(schedule.calls()):
+            for reason in call.reasons:
+                _write(f"  kernel {number}: because {reason}")
+
+
+def _on_compile(data: dict[str, Any]) -> None:
+    if config.DEBUG.value >= 2:
+        _write(
+            f"compiled {data['kernels']} kernels: {data['lines']} lines, "
+            f"{data['build_seconds'] * 1e3:.1f} ms to build and {data['code_seconds'] * 1e3:.1f} ms to code"
+        )
+    if config.DEBUG.value >= 4:
+        for lowered in data["lowered"]:
+            _write(str(lowered.kernel))
+    if config.DEBUG.value >= 5:
+        _write(data["source"])
+
+
+LISTENERS = {"run": _on_run, "schedule": _on_schedule, "compile": _on_compile}
+
+
+def listen(events: Iterable[str] = tuple(LISTENERS)) -> None:
+    """Print what the knob DEBUG asks for, from now on."""
+    for event in events:
+        if LISTENERS[event] not in log.listeners.setdefault(event, []):
+            log.listeners[event].append(LISTENERS[event])
+
+
+if config.DEBUG:
+    listen()
