@@ -26,4 +26,5 @@ def next_key() -> int:
     with _lock:
         count = _state["count"]
         _state["count"] = count + 1
-        return int(threefry(np.uint64(count), np.uint64(_state["seed"])))
+        words = np.array([[count], [_state["seed"]]], np.uint64)  # arrays wrap without a warning
+        return int(threefry(words[0], words[1])[0])

@@ -13,7 +13,20 @@ from typing import Any
 from treadle import convert, generator
 from treadle.engine.cell import NO_BINDINGS, Cell
 from treadle.engine.realize import note
-from treadle.graph import elementwise, indexing, linear, movement, neural, random, reduction  # noqa: F401 (they fill the table)
+from treadle.graph import (  # noqa: F401  (importing them fills the table)
+    convolution,
+    creation,
+    elementwise,
+    functions,
+    indexing,
+    linear,
+    losses,
+    movement,
+    neural,
+    random,
+    reduction,
+    selection,
+)
 from treadle.graph.public import METHODS, Public
 from treadle.ir.node import Node
 from treadle.tensor import Tensor
@@ -145,6 +158,7 @@ def attach() -> None:
             setattr(Tensor, name, lift(entry))
             if entry.source == "PyTorch" and not hasattr(Tensor, f"{name}_"):
                 setattr(Tensor, f"{name}_", in_place(name))
+    Tensor.manual_seed = staticmethod(generator.manual_seed)  # type: ignore[attr-defined]
     for short, name in OPERATORS.items():
         setattr(Tensor, f"__{short}__", operator(name))
         setattr(Tensor, f"__r{short}__", operator(name, swapped=True))

@@ -6,7 +6,7 @@ Nothing runs until a value is needed. The methods come from the table of public 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -237,7 +237,11 @@ class Tensor(Cell):
         """Whether a gradient flows back to this tensor or through it."""
         if self._requires_grad:
             return True
-        return bool(_tracked) and any(n in _tracked for n in grad.differentiable_leaves(self.node))
+        if not _tracked:
+            return False
+        order = toposort(self.node)
+        leaves = [n for n in order if n in _tracked]
+        return bool(leaves) and self.node in grad.reaching(order, leaves)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -282,10 +286,10 @@ class Tensor(Cell):
         RuntimeError if nothing below requires a gradient.
         """
         seed = self._seed(gradient)
-        leaves = [n for n in grad.differentiable_leaves(self.node) if n in _tracked]
-        if not leaves:
+        leaves = [n for n in toposort(self.node) if n in _tracked]
+        nodes = grad.gradients([self.node], [seed], leaves, unreached="none")
+        if not any(nodes):
             raise RuntimeError("backward: no tensor that this one depends on has requires_grad=True")
-        nodes = grad.gradients([self.node], [seed], leaves)
         for leaf, node in zip(leaves, nodes, strict=True):
             cell = _tracked[leaf]()
             if cell is None or node is None:
@@ -344,9 +348,3 @@ def no_grad() -> Iterator[None]:
 
 def _unpickle(array: np.ndarray, dtype: DType, device: str, requires_grad: bool) -> Tensor:
     return Tensor(array, dtype=dtype, device=device, requires_grad=requires_grad)
-
-
-def tracked_cells(node: Node) -> list[Tensor]:
-    """The tensors with requires_grad=True on which a node depends."""
-    found: Sequence[Node] = [n for n in toposort(node) if n in _tracked]
-    return [cell for n in found if (cell := _tracked[n]()) is not None]

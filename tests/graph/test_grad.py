@@ -37,6 +37,10 @@ def scatter(monoid: str) -> Callable[..., Node]:
     return lambda base, where, value: b.scatter(base, where, value, 0, monoid)
 
 
+def positive(x: Node) -> Node:
+    return b.alu(ops.LT, 0.0, x)
+
+
 def window(x: Node) -> Node:
     return b.window(x, 1, 2, 1, 2)
 
@@ -62,7 +66,7 @@ SAMPLES: dict[ops.Op, list[tuple[Callable[..., Node], tuple[np.ndarray, ...]]]] 
     },
     ops.TAN: [(alu(ops.TAN), (SIGNED * 0.5,))],
     **{op: [(alu(op), (X,))] for op in (ops.SQRT, ops.LOG, ops.LOG2, ops.LOG1P)},
-    ops.WHERE: [(lambda x, z: b.where(b.alu(ops.LT, x, 0.0), b.alu(ops.MUL, x, z), z), (SIGNED, Z))],
+    ops.WHERE: [(lambda x, z: b.where(positive(x), b.alu(ops.MUL, x, z), z), (SIGNED, Z))],
     ops.CAST: [(lambda x: b.cast(b.cast(x, float32), float64), (X,))],
     ops.RESHAPE: [(lambda x: b.reshape(x, (2, 6)), (X,))],
     ops.PERMUTE: [(lambda x: b.permute(x, (2, 0, 1)), (RANDOM.random((2, 3, 4)),))],
@@ -71,7 +75,10 @@ SAMPLES: dict[ops.Op, list[tuple[Callable[..., Node], tuple[np.ndarray, ...]]]] 
     ops.SHRINK: [(lambda x: b.shrink(x, ((1, 3), (0, 2))), (X,))],
     ops.FLIP: [(lambda x: b.flip(x, (0, 1)), (X,))],
     ops.WINDOW: [(window, (X,)), (lambda x: b.window(x, 0, 2, 2), (np.concatenate([X, Z]),))],
-    ops.UNWINDOW: [(lambda x: b.unwindow(x, 0, 15, 2, 3), (X,)), (lambda x: b.unwindow(x, 0, 14, 2, 3), (X,))],
+    ops.UNWINDOW: [
+        (lambda x: b.unwindow(x, 0, 15, 2, 3), (X,)),
+        (lambda x: b.unwindow(x, 0, 14, 2, 3), (X,)),
+    ],
     ops.REDUCE: [
         (lambda x: b.reduce("add", x, 0), (X,)),
         (lambda x: b.reduce("mul", x, 1), (SIGNED,)),

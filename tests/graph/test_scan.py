@@ -204,7 +204,7 @@ def test_no_quadratic_and_no_recursive_walk() -> None:
     assert toposort(replaced)[0] is leaf(1, START)
 
 
-# ---- errors ------------------------------------------------------------------------------------------
+# ---- errors --------------------------------------------------------------------------------------
 def c(value: float, dtype: Any = float32, shape: tuple[int, ...] = ()) -> Node:
     return b.const(value, dtype, shape)
 

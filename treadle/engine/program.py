@@ -176,7 +176,7 @@ class Program:
         for number, bits in enumerate(scalars):
             slot = known.get(("scalar", number))
             if slot is not None:
-                slots[slot] = bits
+                slots[slot] = bits if bits < 1 << 63 else bits - (1 << 64)
         for name in self.variable_names:
             if name in variables:
                 slots[known["variable", name]] = variables[name]

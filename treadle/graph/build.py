@@ -11,7 +11,9 @@ meet (`operands`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, overload
 
 import numpy as np
@@ -66,6 +68,13 @@ _KINDS = {"b": "bool", "u": "unsigned", "i": "signed", "f": "floating-point", "x
 def const(value: bool | int | float, dtype: DType, shape: Shape = ()) -> Node:
     """A constant of a shape. OverflowError for a Python int that does not fit an integer dtype; a
     float becomes an integer as `cast` does it (truncated, saturated, NaN gives 0)."""
+    node = _scalar(value, dtype, value == 0 and math.copysign(1, value) < 0)
+    return _stretch(node, shape) if shape else node
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _scalar(value: bool | int | float, dtype: DType, negative_zero: bool) -> Node:
+    """The CONST of shape (). The last argument tells -0.0 from 0.0, which is an equal key."""
     if dtype.is_int:
         if isinstance(value, float):
             value = int(_quiet_cast(np.asarray(value), float64, dtype))
@@ -75,16 +84,12 @@ def const(value: bool | int | float, dtype: DType, shape: Shape = ()) -> Node:
                 "cast the tensor to a wider dtype first"
             )
     elif dtype.is_float and not isinstance(value, float):
-        value = _float_of(value)
-    node = Node(ops.CONST, dtype, (), dtype.to_bits(value))
-    return expand(node, shape) if shape else node
-
-
-def _float_of(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise OverflowError(f"the int {str(value)[:12]}.. is too large for a float") from None
+        try:
+            value = float(value)
+        except OverflowError:
+            number = f"{str(value)[:12]}.."
+            raise OverflowError(f"the int {number} is too large for a float") from None
+    return Node(ops.CONST, dtype, (), dtype.to_bits(value))
 
 
 def constant_of(x: Node) -> Node | None:
@@ -152,17 +157,13 @@ def operands(*xs: Operand) -> tuple[Node, ...]:
     an int with a float array becomes that float, a float with an integer array makes both float32,
     an int with a bool array makes both int64. OverflowError for an int that does not fit."""
     common: DType | None = None
-    scalars = []
     for x in xs:
-        if isinstance(x, Node):
-            common = x.dtype if common is None else promote(common, x.dtype)
-        elif isinstance(x, (bool, int, float)):
-            scalars.append(x)
-        else:
-            node = node_of(x)
-            common = node.dtype if common is None else promote(common, node.dtype)
-    for scalar in scalars:
-        common = weak_dtype(common, scalar)
+        if not isinstance(x, (bool, int, float)):
+            dtype = node_of(x).dtype
+            common = dtype if common is None else promote(common, dtype)
+    for x in xs:
+        if isinstance(x, (bool, int, float)):
+            common = weak_dtype(common, x)
     assert common is not None, "an operation has at least one operand"
     return tuple(
         [
@@ -205,17 +206,17 @@ def alu(op: Op, *xs: Operand, dtype: DType | None = None) -> Node:
 
 # The constant that, as the second operand (of a commutative op: as either), leaves the other as it
 # is. x + 0 is not exact for the float x = -0.0: there -0.0 is neutral.
-_NEUTRAL: dict[Op, Callable[[DType], float]] = {
-    ops.ADD: lambda d: -0.0 if d.is_float else 0,
-    ops.SUB: lambda d: 0,
-    ops.MUL: lambda d: 1,
-    ops.DIV: lambda d: 1,
-    ops.IDIV: lambda d: 1,
-    ops.OR: lambda d: 0,
-    ops.XOR: lambda d: 0,
-    ops.AND: lambda d: d.max if d.kind != "i" else -1,
-    ops.LSHIFT: lambda d: 0,
-    ops.RSHIFT: lambda d: 0,
+_NEUTRAL: dict[Op, Callable[[DType], Node]] = {
+    ops.ADD: lambda d: const(-0.0, d),
+    ops.SUB: lambda d: const(0, d),
+    ops.MUL: lambda d: const(1, d),
+    ops.DIV: lambda d: const(1, d),
+    ops.IDIV: lambda d: const(1, d),
+    ops.OR: lambda d: const(0, d),
+    ops.XOR: lambda d: const(0, d),
+    ops.AND: lambda d: const(d.max if d.kind != "i" else -1, d),
+    ops.LSHIFT: lambda d: const(0, d),
+    ops.RSHIFT: lambda d: const(0, d),
 }
 
 
@@ -230,11 +231,9 @@ def _fold(op: Op, nodes: Sequence[Node]) -> Node | None:
     neutral = _NEUTRAL.get(op)
     if neutral is None:
         return None
-    source = nodes[0].dtype
-    bits = source.to_bits(neutral(source))
-    if last is not None and last.arg == bits:
+    if last is neutral(nodes[0].dtype):
         return nodes[0]
-    if "commutative" in op.flags and found[0] is not None and found[0].arg == bits:
+    if "commutative" in op.flags and found[0] is neutral(nodes[0].dtype):
         return nodes[1]
     return None
 
@@ -307,11 +306,12 @@ def broadcast(*xs: Node, name: str = "broadcast") -> tuple[Node, ...]:
 
 def _stretch(x: Node, shape: Shape) -> Node:
     """EXPAND to a shape that is known to fit, after a RESHAPE that adds the leading 1s."""
-    if x.op is ops.EXPAND and len(x.shape) == len(shape):
-        x = x.src[0]  # 1 -> 1 -> n and 1 -> n -> n are 1 -> n
     missing = len(shape) - len(x.shape)
     if missing:
-        x = reshape(x, (1,) * missing + x.shape)
+        ones = (1,) * missing + x.shape
+        x = Node(ops.RESHAPE, x.dtype, (x.src[0] if x.op is ops.RESHAPE else x,), ones)
+    elif x.op is ops.EXPAND:
+        x = x.src[0]  # 1 -> 1 -> n and 1 -> n -> n are 1 -> n
     return x if x.shape == shape else Node(ops.EXPAND, x.dtype, (x,), shape)
 
 

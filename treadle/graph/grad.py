@@ -103,7 +103,7 @@ def _is_float(dtype: Any) -> bool:
     return any(d.is_float for d in dtype) if isinstance(dtype, tuple) else bool(dtype.is_float)
 
 
-def _reaching(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
+def reaching(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
     """The wanted nodes, and the nodes through which a cotangent can flow to one of them."""
     reaches = set(wanted)
     for node in order:
@@ -146,7 +146,7 @@ def gradients(
         if not _is_float(node.dtype):
             raise TypeError(f"only floating tensors have derivatives, not one of {node.dtype}")
     order = toposort(outputs)
-    reaches = _reaching(order, wanted)
+    reaches = reaching(order, wanted)
     found: dict[Node, Any] = {}
     for output, g in zip(outputs, cotangents, strict=True):
         if (g.shape, g.dtype) != (output.shape, output.dtype):

@@ -27,9 +27,9 @@ class Public:
 
     function: what the face calls, with nodes for tensors. source: the project or standard whose
     semantics it follows. gradient: "yes"; "no" (the derivative is zero almost everywhere, or there
-    is none); "int" (the result is an integer or a bool). kind: "method"; "property" (a method without
-    parentheses); "creates" (takes no tensor: a static method); "random" (creates, and its first
-    argument is a key that the face draws).
+    is none); "int" (the result is an integer or a bool). kind: "method"; "property" (a method
+    without parentheses); "creates" (takes no tensor: a static method); "random" (creates, and its
+    first argument is a key that the face draws).
     """
 
     name: str

@@ -60,7 +60,7 @@ def _size(size: tuple[Any, ...], name: str) -> Shape:
 
 
 def _uniform(key: Key, shape: Shape, dtype: DType, stream: int = 0) -> Node:
-    """Uniform on the multiples of 2**-p in [0, 1), exactly: the p high bits, for p digits of dtype."""
+    """Uniform on the multiples of 2**-p in [0, 1), exactly: p high bits, for p digits of dtype."""
     digits = _FRACTION[dtype.name]
     whole = alu(ops.RSHIFT, bits(key, shapes.total(shape), stream), 64 - digits)
     small = cast(whole, int64 if digits > 31 else int32)  # signed: what processors convert fast

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from math import prod
 from typing import Any
 
 from treadle.ir import index
@@ -49,7 +48,7 @@ def as_shape(*sizes: Any) -> Shape:
 def check_sizes(shape: Shape, name: str) -> Shape:
     """The shape, after a check that no size is below 0."""
     for size in shape:
-        if at_most(0, size) is False:
+        if size < 0 if type(size) is int else at_most(0, size) is False:
             raise ValueError(f"{name}: the shape {text(shape)} has a negative size")
     return shape
 
@@ -103,14 +102,10 @@ def greatest(a: Dim, b: Dim) -> Dim:
 
 def total(shape: Iterable[Dim]) -> Dim:
     """The number of elements of a shape."""
-    sizes = tuple(shape)
-    for size in sizes:
-        if type(size) is not int:
-            product: Dim = 1
-            for each in sizes:
-                product = multiply(product, each)
-            return product
-    return prod(sizes)
+    product: Dim = 1
+    for size in shape:
+        product = multiply(product, size)
+    return product
 
 
 def same(a: Dim, b: Dim) -> bool:
@@ -181,7 +176,7 @@ def normalize_axes(axes: Any, ndim: int, name: str = "dim") -> tuple[int, ...]:
     if axes is None:
         return tuple(range(ndim))
     if not isinstance(axes, (tuple, list)):
-        axes = (axes,)
+        return (normalize_axis(axes, ndim, name),) if ndim else ()
     found = sorted([normalize_axis(axis, ndim, name) for axis in axes])
     if len(set(found)) < len(found):
         raise ValueError(f"{name}={tuple(axes)} names the same dimension twice")
@@ -202,6 +197,8 @@ def broadcast_shapes(*shapes: Shape, name: str = "broadcast") -> Shape:
 
 
 def _broadcast_two(a: Shape, b: Shape, name: str) -> Shape:
+    if not b:
+        return a
     if len(a) < len(b):
         a = (1,) * (len(b) - len(a)) + a
     elif len(b) < len(a):

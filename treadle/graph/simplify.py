@@ -287,9 +287,9 @@ def _indicator(node: Node) -> Node | None:
         return None
     (axis,) = axes
     for number, wanted in (test.src, test.src[::-1]):
-        if _counts_along(number, axis) and wanted.op is ops.EXPAND:
-            if wanted.src[0].shape[axis] == 1:
-                return reshape(_element(f, wanted.src[0], axis), node.shape)
+        constant_along = wanted.op is ops.EXPAND and wanted.src[0].shape[axis] == 1
+        if constant_along and _counts_along(number, axis):
+            return reshape(_element(f, wanted.src[0], axis), node.shape)
     return None
 
 

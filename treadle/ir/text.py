@@ -19,7 +19,7 @@ import ast
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from treadle.ir import ops
 from treadle.ir.dtype import DType, bfloat16, from_name
@@ -28,6 +28,7 @@ from treadle.ir.node import Node, arg_nodes, toposort
 Made = TypeVar("Made")
 
 
+@runtime_checkable
 class FunctionLike(Protocol):
     """What `show_function` reads: `backend.base.Function` has it."""
 

@@ -61,6 +61,11 @@ class Format:
         return self.bias << self.mantissa
 
     @property
+    def whole_bits(self) -> int:
+        """The bits of 2^mantissa: or-ed into a small integer they make a float larger by it."""
+        return (self.bias + self.mantissa) << self.mantissa
+
+    @property
     def sign_bit(self) -> int:
         return 1 << (self.unsigned.bits - 1)
 
@@ -218,15 +223,8 @@ def _split_bits(x: Value) -> Pair:
     form = format_of(x)
     shifted = x.bits + (form.one_bits - form.root_half_bits)
     m = (shifted & ((1 << form.mantissa) - 1)) + form.root_half_bits
-    magic = 2.0**form.mantissa
-    biased = (shifted >> form.mantissa) | magic_bits(form)
-    del magic
+    biased = (shifted >> form.mantissa) | form.whole_bits
     return m.bitcast(x.dtype), biased.bitcast(x.dtype)
-
-
-def magic_bits(form: Format) -> int:
-    """The bits of 2^mantissa: or-ed into a small integer they make a float that is larger by it."""
-    return (form.bias + form.mantissa) << form.mantissa
 
 
 def _split(x: Value) -> Pair:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from treadle.ir import polynomials
 from treadle.ir.dtype import float32, float64, uint32
 from treadle.ir.formula import Value, constant, fma, polynomial, rint, where
-from treadle.ir.transcendental import absolute, format_of, with_sign_of
+from treadle.ir.transcendental import absolute, with_sign_of
 
 PI_OVER_2 = (
     float.fromhex("0x1.921fb54442d18p+0"),
@@ -120,15 +118,5 @@ def atan(x: Value) -> Value:
     t = numerator / denominator
     square = t * t
     tail = t * square * polynomial(square, polynomials.ATAN[x.dtype.bits])
-    form = format_of(x)
-    del form
-    quarter = (PI_OVER_2[0] / 2, PI_OVER_2[1] / 2)
-    return with_sign_of(t + tail, x) if inf == 0 else _atan_sum(x, t, tail, small, large, quarter)
-
-
-def _atan_sum(
-    x: Value, t: Value, tail: Value, small: Value, large: Value, quarter: tuple[float, float]
-) -> Value:
-    zero = x.like(0.0)
-    base = where(large, 2 * quarter[0], where(small, zero, quarter[0]))
+    base = where(large, PI_OVER_2[0], where(small, x.like(0.0), PI_OVER_2[0] / 2))
     return with_sign_of(base + (t + tail), x)

@@ -1,26 +1,21 @@
 """The law of each stage: which nodes may stand in a program, and how.
 
-`verify(program, stage)` raises :class:`LawError` with the neighbourhood of the fault as text. Every
-op is held to its row in the table (arity, stages, dtypes) and to its own law in `LAWS`, a function
-from a node to what is wrong with it, or None. What holds of a node holds for good, so it is
-remembered on the node: checking a program again after a pass costs only the nodes that are new.
+`verify(program, stage)` raises :class:`LawError` with the neighbourhood of the fault as text.
+`law.py` says what is wrong with one node. What holds of a node holds for good, so it is remembered
+on the node: checking a program again after a pass costs only the nodes that are new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import NoReturn
 
-from treadle.ir import index, ops
-from treadle.ir.dtype import DType, bool_
-from treadle.ir.dtype import index as INDEX
-from treadle.ir.monoid import MONOIDS
+from treadle.ir import ops
+from treadle.ir.law import fault
 from treadle.ir.node import Node, remember, remember_below, toposort
 from treadle.ir.text import FunctionLike, excerpt
 
 STAGES = {"graph": "g", "kernel": "k", "program": "p"}
-Law = Callable[[Node], str | None]
-LAWS: dict[ops.Op, Law] = {}
 
 
 class LawError(ValueError):
@@ -34,13 +29,13 @@ def verify(program: Node | Iterable[Node] | FunctionLike, stage: str) -> None:
     """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
-    if stage == "program":
-        if isinstance(program, Node) or not hasattr(program, "body"):
-            raise TypeError("a program is verified as a Function, with its parameters and body")
+    if isinstance(program, FunctionLike):
+        if stage != "program":
+            raise TypeError(f"a Function is of the program stage, not of the {stage} stage")
         _verify_function(program)
         return
-    if not isinstance(program, Node) and hasattr(program, "body"):
-        raise TypeError(f"a Function is of the program stage, not of the {stage} stage")
+    if stage == "program":
+        raise TypeError("a program is verified as a Function, with its parameters and body")
     for root in [program] if isinstance(program, Node) else list(program):
         _verify_below(root, stage)
 
@@ -69,538 +64,8 @@ def _message(node: Node, stage: str, why: str, shown: Iterable[Node]) -> str:
     return f"{node.op.name} breaks the law of the {stage} stage: {why}\n  {lines}"
 
 
-def fault(node: Node, letter: str) -> str | None:
-    """What is wrong with one node in a stage ("g", "k" or "p"), or None. Its sources are taken to
-    be right."""
-    op = node.op
-    if letter not in op.stages:
-        return "it may not stand in this stage"
-    if op.arity is not None and len(node.src) != op.arity:
-        return f"it needs {op.arity} sources and has {len(node.src)}"
-    if op.kind == "alu":
-        why = _alu_fault(node, letter)
-        if why is not None:
-            return why
-    elif op.dtype == "same" and node.dtype is not (node.src[0].dtype if node.src else INDEX):
-        return f"its dtype {node.dtype} is not that of its source, {node.src[0].dtype}"
-    law = LAWS.get(op)
-    return None if law is None else law(node)
-
-
-def _alu_fault(node: Node, letter: str) -> str | None:
-    """A scalar operation: dtypes that the row accepts, all equal; in a graph, equal shapes."""
-    op, dtype = node.op, node.dtype
-    if not isinstance(dtype, DType):
-        return f"it has one output, but its dtype is {dtype}"
-    own = op not in _OWN_DTYPES
-    first = node.src[0]
-    for source in node.src:
-        kind = source.dtype
-        if not isinstance(kind, DType):
-            return "a source with several outputs is read through `out`"
-        if kind.kind not in op.accepts and op is not ops.CAST:
-            return f"it does not accept {kind}"
-        if own and kind is not first.dtype:
-            return f"its sources have different dtypes, {first.dtype} and {kind}"
-        if kind.lanes != dtype.lanes and op not in _CHANGES_LANES:
-            return f"a source of {kind.lanes} lanes in an operation of {dtype.lanes}"
-        if letter == "g" and source.shape != first.shape:
-            return f"its sources have different shapes, {first.shape} and {source.shape}"
-    expected = bool_.vec(dtype.lanes) if op.dtype == "bool" else first.dtype
-    if own and dtype is not expected:
-        return f"its dtype is {dtype}, but it gives {expected}"
-    if own and first.dtype is INDEX and letter != "p" and op.dtype != "bool":
-        return "arithmetic on indices is made by index.py (isum, iprod ..)"
-    return None
-
-
-_OWN_DTYPES = (ops.WHERE, ops.CAST, ops.BITCAST, ops.SPLAT, ops.PACK, ops.LANE)
-_CHANGES_LANES = (ops.SPLAT, ops.PACK, ops.LANE)
-
-
-# ---- well-formed args ----------------------------------------------------------------------------
-def _is_dim(value: Any) -> bool:
-    """An int that is not negative, or an index node that is not constant."""
-    if isinstance(value, Node):
-        return value.dtype is INDEX and value.op is not ops.CONST
-    return type(value) is int and value >= 0
-
-
-def _is_shape(value: Any) -> bool:
-    return isinstance(value, tuple) and all(map(_is_dim, value))
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _are_axes(value: Any, rank: int) -> bool:
-    """A tuple of different axes, in order."""
-    if not isinstance(value, tuple) or not all(type(axis) is int for axis in value):
-        return False
-    return list(value) == sorted(set(value)) and all(0 <= axis < rank for axis in value)
-
-
-def _are_pairs(value: Any, rank: int) -> bool:
-    """A tuple of one pair of dimensions per axis."""
-    return (
-        isinstance(value, tuple)
-        and len(value) == rank
-        and all(isinstance(pair, tuple) and len(pair) == 2 and _is_shape(pair) for pair in value)
-    )
-
-
-def _exceeds(a: Any, b: Any) -> bool:
-    """Whether a > b for certain."""
-    return index.lt(b, a) is index.TRUE
-
-
-def law(*rows: ops.Op) -> Callable[[Law], Law]:
-    """Files a function as the law of these ops."""
-
-    def register(function: Law) -> Law:
-        for row in rows:
-            LAWS[row] = function
-        return function
-
-    return register
-
-
-# ---- scalar operations and leaves ----------------------------------------------------------------
-@law(ops.WHERE)
-def _where(node: Node) -> str | None:
-    condition, a, b = node.src
-    if condition.dtype.kind != "b":
-        return f"its condition is {condition.dtype}, not bool"
-    if not a.dtype is b.dtype is node.dtype:
-        return f"it chooses between {a.dtype} and {b.dtype} and gives {node.dtype}"
-    return None
-
-
-@law(ops.BITCAST)
-def _bitcast(node: Node) -> str | None:
-    if node.src[0].dtype.bits != node.dtype.bits:
-        return f"{node.src[0].dtype} and {node.dtype} differ in width"
-    return None
-
-
-@law(ops.CONST)
-def _const(node: Node) -> str | None:
-    dtype, bits = node.dtype, node.arg
-    if type(bits) is not int:
-        return f"its bits are {bits!r}, not an int"
-    low, high = 0, (1 << max(1, dtype.bits)) - 1
-    if dtype.kind in "iux":
-        signed = dtype.kind != "u"
-        low, high = (-(1 << (dtype.bits - 1)), high >> 1) if signed else (low, high)
-    return None if low <= bits <= high else f"{bits} are no bits of {dtype}"
-
-
-@law(ops.VARIABLE)
-def _variable(node: Node) -> str | None:
-    name, low, high = node.arg
-    right = isinstance(name, str) and type(low) is type(high) is int and low <= high
-    return None if right and node.dtype is INDEX else "its arg is not (name, low, high)"
-
-
-@law(ops.SCALAR)
-def _scalar(node: Node) -> str | None:
-    return None if _is_count(node.arg) else "its arg is not a position"
-
-
-@law(ops.BUFFER, ops.PLACEHOLDER, ops.ARG)
-def _array(node: Node) -> str | None:
-    length = 3 if node.op is ops.BUFFER else 2
-    right = isinstance(node.arg, tuple) and len(node.arg) == length and _is_shape(node.arg[1])
-    return None if right else f"its arg is not (number, shape{', device' * (length == 3)})"
-
-
-@law(ops.IOTA)
-def _iota(node: Node) -> str | None:
-    if not _is_dim(node.arg):
-        return "its arg is not a size"
-    return None if node.dtype.is_int else f"it counts in {node.dtype}, not an integer"
-
-
-# ---- movement ------------------------------------------------------------------------------------
-@law(ops.RESHAPE)
-def _reshape(node: Node) -> str | None:
-    if not _is_shape(node.arg):
-        return "its arg is not a shape"
-    before, after = index.product(node.src[0].shape), index.product(node.arg)
-    if before != after:
-        return f"{index.spell(before)} elements become {index.spell(after)}"
-    return None
-
-
-@law(ops.PERMUTE)
-def _permute(node: Node) -> str | None:
-    right = sorted(node.arg) == list(range(len(node.src[0].shape)))
-    return None if right else "its arg is not an order of the axes"
-
-
-@law(ops.EXPAND)
-def _expand(node: Node) -> str | None:
-    before = node.src[0].shape
-    if not _is_shape(node.arg) or len(before) != len(node.arg):
-        return "its arg is not a shape of as many axes"
-    if any(a is not b and a != b and a != 1 for a, b in zip(before, node.arg)):
-        return f"only axes of size 1 can be expanded: {before} to {node.arg}"
-    return None
-
-
-@law(ops.PAD)
-def _pad(node: Node) -> str | None:
-    right = _are_pairs(node.arg, len(node.src[0].shape))
-    return None if right else "its arg is not a pair (low, high) per axis"
-
-
-@law(ops.SHRINK)
-def _shrink(node: Node) -> str | None:
-    shape = node.src[0].shape
-    if not _are_pairs(node.arg, len(shape)):
-        return "its arg is not a pair (start, stop) per axis"
-    outside = any(_exceeds(a, b) or _exceeds(b, size) for (a, b), size in zip(node.arg, shape))
-    return f"its region leaves the shape {shape}" if outside else None
-
-
-@law(ops.FLIP)
-def _flip(node: Node) -> str | None:
-    right = _are_axes(node.arg, len(node.src[0].shape))
-    return None if right else "its arg is not a tuple of axes"
-
-
-@law(ops.WINDOW, ops.UNWINDOW)
-def _window(node: Node) -> str | None:
-    shape = node.src[0].shape
-    axis, size, stride, dilation = node.arg
-    if not (_is_count(axis) and axis + 1 < len(shape) and _is_dim(size)):
-        return "its arg does not begin with the first of two axes, and a size"
-    if not (_is_count(stride) and _is_count(dilation) and stride and dilation):
-        return "its stride and dilation are not positive ints"
-    if node.op is ops.WINDOW and size != 0 and shape[axis + 1] != 0:
-        last = index.add(
-            index.mul(index.sub(size, 1), stride),
-            index.mul(index.sub(shape[axis + 1], 1), dilation),
-        )
-        if _exceeds(index.add(last, 1), shape[axis]):
-            return f"its windows leave the axis of size {shape[axis]}"
-    return None
-
-
-# ---- reduce, gather, scatter, scan ---------------------------------------------------------------
-def _monoid_fault(node: Node, values: Sequence[Node], name: Any) -> str | None:
-    monoid = MONOIDS.get(name)
-    if monoid is None:
-        return f"there is no monoid {name!r}"
-    if len(values) != monoid.size:
-        return f"the state of {name} has {monoid.size} parts, and it gets {len(values)}"
-    dtypes = tuple(value.dtype for value in values)
-    if node.dtype is not dtypes[0] if monoid.size == 1 else node.dtype != dtypes:
-        return f"it folds {dtypes} into {node.dtype}"
-    return None
-
-
-@law(ops.REDUCE)
-def _reduce(node: Node) -> str | None:
-    name, axes = node.arg
-    if not node.src or not _are_axes(axes, len(node.src[0].shape)):
-        return "its arg is not (monoid, axes in order)"
-    if any(source.shape != node.src[0].shape for source in node.src):
-        return "its sources have different shapes"
-    return _monoid_fault(node, node.src, name)
-
-
-def _same_but_along(a: tuple[Any, ...], b: tuple[Any, ...], axis: Any) -> bool:
-    if not (_is_count(axis) and axis < len(a) and len(a) == len(b)):
-        return False
-    return a[:axis] == b[:axis] and a[axis + 1 :] == b[axis + 1 :]
-
-
-@law(ops.GATHER)
-def _gather(node: Node) -> str | None:
-    x, position = node.src
-    if not position.dtype.is_int:
-        return f"its index is {position.dtype}, not an integer"
-    if not _same_but_along(x.shape, position.shape, node.arg):
-        return f"along axis {node.arg}, shapes {x.shape} and {position.shape} do not fit"
-    return None
-
-
-@law(ops.SCATTER)
-def _scatter(node: Node) -> str | None:
-    base, position, value = node.src
-    axis, monoid = node.arg
-    if not position.dtype.is_int:
-        return f"its index is {position.dtype}, not an integer"
-    if position.shape != value.shape or not _same_but_along(base.shape, value.shape, axis):
-        return f"along axis {axis}, {base.shape} does not take {position.shape}, {value.shape}"
-    if value.dtype is not base.dtype:
-        return f"it combines {value.dtype} into {base.dtype}"
-    return None if monoid == "set" or monoid in MONOIDS else f"there is no monoid {monoid!r}"
-
-
-@law(ops.UPDATE)
-def _update(node: Node) -> str | None:
-    x, value = node.src
-    if value.dtype is not x.dtype or len(value.shape) != len(x.shape):
-        return "its value has another dtype or rank than its base"
-    if not _are_pairs(node.arg, len(x.shape)) or any(step == 0 for _, step in node.arg):
-        return "its arg is not a pair (start, step) per axis"
-    for (start, step), count, size in zip(node.arg, value.shape, x.shape):
-        last = index.add(start, index.mul(index.sub(count, 1), step))
-        if count != 0 and _exceeds(index.add(last, 1), size):
-            return f"its region leaves the shape {x.shape}"
-    return None
-
-
-@law(ops.SCAN)
-def _scan(node: Node) -> str | None:
-    body, carries, sequences, length, reverse = node.arg
-    if body.op is not ops.SINK or type(reverse) is not bool or not _is_dim(length):
-        return "its arg is not (body, carries, sequences, length, reverse)"
-    if not 0 <= carries <= len(body.src) or carries + sequences > len(node.src):
-        return "its body or its sources are too few"
-    if node.dtype != tuple(output.dtype for output in body.src):
-        return f"its body gives {[output.dtype for output in body.src]}, and it {node.dtype}"
-    for number, source in enumerate(node.src[:carries]):
-        if (source.dtype, source.shape) != (body.src[number].dtype, body.src[number].shape):
-            return f"carry {number} changes from step to step"
-    steps = [source.shape for source in node.src]
-    for number in range(carries, carries + sequences):
-        if not steps[number] or steps[number][0] != length:
-            return f"sequence {number - carries} does not have {length} steps"
-        steps[number] = steps[number][1:]
-    for leaf in toposort(body):
-        if leaf.op is ops.PLACEHOLDER:
-            number, shape = leaf.arg
-            if not 0 <= number < len(steps) or steps[number] != shape:
-                return (
-                    f"its body reads placeholder {number} of shape {shape}, which it does not get"
-                )
-    return None
-
-
-@law(ops.OUT)
-def _out(node: Node) -> str | None:
-    several = node.src[0].dtype
-    if not isinstance(several, tuple) or type(node.arg) is not int:
-        return "it picks one of several outputs"
-    if not 0 <= node.arg < len(several) or node.dtype is not several[node.arg]:
-        return f"output {node.arg} of {several} is not {node.dtype}"
-    return None
-
-
-# ---- kernels -------------------------------------------------------------------------------------
-@law(ops.RANGE)
-def _range(node: Node) -> str | None:
-    number, size = node.arg
-    right = node.dtype is INDEX and _is_count(number) and _is_dim(size)
-    return None if right else "its arg is not (number, size)"
-
-
-def _access_fault(node: Node, first: int, axes: Any) -> str | None:
-    """An access by one index per axis from source `first` on, and perhaps a guard."""
-    buffer, rest = node.src[0], node.src[first:]
-    if buffer.op not in (ops.ARG, ops.DEFINE):
-        return f"it accesses {buffer.op.name}, which is no buffer"
-    if buffer.op is ops.ARG and axes != len(buffer.arg[1]):
-        return f"it has {axes} indices for a buffer of {len(buffer.arg[1])} axes"
-    if not _is_count(axes) or len(rest) not in (axes, axes + 1):
-        return f"it has {len(rest)} sources for {axes} indices and a guard"
-    if any(position.dtype is not INDEX for position in rest[:axes]):
-        return "an index is not of dtype index"
-    if len(rest) > axes and rest[axes].dtype is not bool_:
-        return f"its guard is {rest[axes].dtype}, not bool"
-    return None
-
-
-@law(ops.LOAD)
-def _load(node: Node) -> str | None:
-    if not node.src:
-        return "it has no buffer"
-    if node.dtype is not node.src[0].dtype:
-        return f"it loads {node.dtype} from a buffer of {node.src[0].dtype}"
-    return _access_fault(node, 1, node.arg)
-
-
-@law(ops.STORE)
-def _store(node: Node) -> str | None:
-    axes, monoid = node.arg
-    if len(node.src) < 2:
-        return "it has no buffer or no value"
-    buffer, value = node.src[:2]
-    if value.dtype is not buffer.dtype:
-        return f"it stores {value.dtype} in a buffer of {buffer.dtype}"
-    if monoid is not None and monoid not in MONOIDS:
-        return f"there is no monoid {monoid!r}"
-    return _access_fault(node, 2, axes)
-
-
-@law(ops.KREDUCE)
-def _kreduce(node: Node) -> str | None:
-    name, count = node.arg
-    if not _is_count(count) or len(node.src) <= count:
-        return "its arg is not (monoid, parts of the state), or it has no range"
-    if any(bound.op is not ops.RANGE for bound in node.src[count:]):
-        return "it reduces over something that is no range"
-    return _monoid_fault(node, node.src[:count], name)
-
-
-@law(ops.CHECK)
-def _check(node: Node) -> str | None:
-    right = all(source.dtype.kind in "xiu" for source in node.src)
-    return None if right else "it checks something that is no integer"
-
-
-@law(ops.SINK)
-def _sink(node: Node) -> str | None:
-    stores = [source.op is ops.STORE for source in node.src]
-    if not any(stores):
-        return None  # the roots of a graph
-    if not all(stores):
-        return "a kernel's sink has stores only"
-    for store in node.src:
-        loose = store.free & ~_bound_by_place(store)
-        if loose:
-            numbers = [n for n in range(loose.bit_length()) if loose >> n & 1]
-            return f"its store depends on ranges {numbers} that its indices do not have"
-    return None
-
-
-def _bound_by_place(store: Node) -> int:
-    """The ranges that a store's indices depend on; all, where a monoid combines in memory."""
-    if store.arg[1] is not None:
-        return store.free
-    bound = 0
-    for position in store.src[2:]:
-        bound |= position.free
-    return bound
-
-
-# ---- index algebra -------------------------------------------------------------------------------
-@law(ops.ISUM)
-def _isum(node: Node) -> str | None:
-    constant, factors = node.arg
-    if len(factors) != len(node.src) or not factors or 0 in factors:
-        return "it does not have one factor, not 0, for each term"
-    if any(atom.op in (ops.ISUM, ops.CONST) for atom in node.src):
-        return "a term of it is a sum or a constant"
-    if index.add(constant, *map(index.mul, node.src, factors)) is not node:
-        return "it is not canonical: build it with index.add"
-    return None
-
-
-@law(ops.IPROD, ops.IFLOOR, ops.IMOD, ops.IMAX, ops.IMIN)
-def _index(node: Node) -> str | None:
-    if any(source.dtype is not INDEX for source in node.src):
-        return "a source is not of dtype index"
-    if node.op is ops.IPROD and any(a.op in (ops.ISUM, ops.IPROD, ops.CONST) for a in node.src):
-        return "a factor of it is a sum, a product or a constant"
-    return None
-
-
-# ---- programs ------------------------------------------------------------------------------------
-@law(ops.DEFINE)
-def _define(node: Node) -> str | None:
-    name, size, scope = node.arg
-    right = isinstance(name, str) and _is_dim(size) and scope in ("thread", "shared")
-    return None if right else "its arg is not (name, size, thread or shared)"
-
-
-@law(ops.LOOP)
-def _loop(node: Node) -> str | None:
-    number, step = node.arg
-    if not (_is_count(number) and _is_count(step) and step):
-        return "its arg is not (number, positive step)"
-    right = all(source.dtype is node.dtype for source in node.src) and node.dtype.kind in "xiu"
-    return None if right else "its counter, first and stop are not integers of one dtype"
-
-
-@law(ops.END)
-def _end(node: Node) -> str | None:
-    right = node.src[0].op in (ops.LOOP, ops.IF)
-    return None if right else f"it closes {node.src[0].op.name}, which is no loop and no if"
-
-
-@law(ops.IF)
-def _if(node: Node) -> str | None:
-    right = node.src[0].dtype is bool_
-    return None if right else f"its condition is {node.src[0].dtype}, not one bool"
-
-
-@law(ops.SPECIAL)
-def _special(node: Node) -> str | None:
-    what, axis, size = node.arg
-    right = what in ("task", "thread") and _is_count(axis) and _is_dim(size)
-    return None if right else "its arg is not (task or thread, axis, size)"
-
-
-@law(ops.READ)
-def _read(node: Node) -> str | None:
-    return _flat_access_fault(node, node.dtype, 2)
-
-
-@law(ops.WRITE)
-def _write(node: Node) -> str | None:
-    if len(node.src) < 3:
-        return "it has no value"
-    return _flat_access_fault(node, node.src[2].dtype, 3)
-
-
-def _flat_access_fault(node: Node, dtype: DType, count: int) -> str | None:
-    """An access of `dtype` at a flat element offset, with a mask after `count` sources."""
-    if len(node.src) not in (count, count + 1):
-        return f"it has {len(node.src)} sources, not {count} and perhaps a mask"
-    buffer, offset = node.src[:2]
-    if buffer.op not in (ops.ARG, ops.DEFINE):
-        return f"it accesses {buffer.op.name}, which is no buffer"
-    if dtype.scalar is not buffer.dtype.scalar:
-        return f"it accesses a buffer of {buffer.dtype} as {dtype}"
-    if offset.dtype.kind not in "xiu" or offset.dtype.lanes != 1:
-        return f"its offset is {offset.dtype}, not one integer"
-    if len(node.src) > count and node.src[count].dtype is not bool_.vec(dtype.lanes):
-        return f"its mask is {node.src[count].dtype}, not {bool_.vec(dtype.lanes)}"
-    return None
-
-
-@law(ops.SPLAT)
-def _splat(node: Node) -> str | None:
-    source = node.src[0].dtype
-    right = source.lanes == 1 and node.dtype.scalar is source
-    return None if right else f"it spreads {source} over {node.dtype}"
-
-
-@law(ops.PACK)
-def _pack(node: Node) -> str | None:
-    right = len(node.src) == node.dtype.lanes
-    right = right and all(source.dtype is node.dtype.scalar for source in node.src)
-    return None if right else f"it packs {len(node.src)} values into {node.dtype}"
-
-
-@law(ops.LANE)
-def _lane(node: Node) -> str | None:
-    source = node.src[0].dtype
-    right = _is_count(node.arg) and node.arg < source.lanes and node.dtype is source.scalar
-    return None if right else f"it takes lane {node.arg} of {source} as {node.dtype}"
-
-
-@law(ops.FLAG)
-def _flag(node: Node) -> str | None:
-    return None if node.src[0].dtype.kind == "b" else "its condition is no bool"
-
-
-@law(ops.INTRINSIC)
-def _intrinsic(node: Node) -> str | None:
-    right = isinstance(node.arg, tuple) and node.arg and isinstance(node.arg[0], str)
-    return None if right else "its arg does not begin with the name of an intrinsic"
-
-
 def _fault_in_program(node: Node) -> str | None:
     return fault(node, "p")
-
-
-_NEEDS_NO_PLACE = (ops.CONST, ops.VARIABLE, ops.SCALAR, ops.ARG)
 
 
 def _verify_function(function: FunctionLike) -> None:
@@ -608,7 +73,7 @@ def _verify_function(function: FunctionLike) -> None:
     loop or if in which it stands ends; those are closed innermost first."""
     body = function.body
 
-    def fail(place: int, node: Node, why: str) -> None:
+    def fail(place: int, node: Node, why: str) -> NoReturn:
         around = body[max(0, place - 6) : place + 3]
         message = _message(node, "program", why, around)
         raise LawError(f"{function.name}, step {place}: {message}")
@@ -628,7 +93,7 @@ def _verify_function(function: FunctionLike) -> None:
             visible.difference_update(open_.pop()[1])
             continue
         for source in node.src:
-            if source not in visible and source.op not in _NEEDS_NO_PLACE:
+            if source not in visible and source.op is not ops.CONST:
                 fail(place, node, f"its source {source.op.name} is not visible here")
         if node.op in (ops.LOOP, ops.IF):
             if any(node is opened for opened, _ in open_):

@@ -65,7 +65,6 @@ class Emitter:
         # by kernel node: the leaves that its value depends on now, and their fields of the state
         self.info: dict[Node, tuple[int, int]] = {}
         self.closure: dict[int, int] = {}  # leaf number -> leaves that its tail depends on, as a mask
-        self.homes: dict[str, int] = {}  # scratch buffer -> its home, as a mask
         self.access: dict[tuple[Node, Node], tuple[Node, bool]] = {}
         self._assign_fields()
 
@@ -121,7 +120,7 @@ class Emitter:
             if node.op is ops.RANGE:
                 needs = node.free | self.closure.get(node.arg[0], 0)
             elif node.op is ops.READ and isinstance(node.src[0].arg[0], str):
-                needs = self.homes.get(node.src[0].arg[0], 0)
+                needs = self.layouts[node.src[0].arg[0]].mask
             for s in node.src:
                 needs |= info[s][0]
             fields = 0

@@ -24,11 +24,12 @@ ROOT = "root"
 @dataclass(frozen=True)
 class Layout:
     """How one scratch buffer lies in memory: its strides by dimension, its elements, and the leaves
-    of its home, which do not move it."""
+    of its home, which do not move it (their nodes, and all of them as a mask)."""
 
     strides: tuple[Extent, ...]
     size: Extent
     home: tuple[Node, ...]
+    mask: int
 
     def offset(self, place: Sequence[Node]) -> Node:
         """The flat offset of the element at a logical place."""
@@ -75,11 +76,10 @@ def _layout(
     kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: Stmt
 ) -> Layout:
     scratch = kernel.scratch[name]
-    if scratch.scope == ROOT:
-        leaves: tuple[Node, ...] = ()
-    else:
-        nodes = (kernel.leaves[leaf].node for leaf in home(kernel, name))
-        leaves = tuple(n for n in nodes if n.op is ops.RANGE)
+    shared = () if scratch.scope == ROOT else home(kernel, name)
+    bits = sum(kernel.leaves[leaf].bit for leaf in shared)
+    nodes = (kernel.leaves[leaf].node for leaf in shared)
+    leaves = tuple(n for n in nodes if n.op is ops.RANGE)
     fixed = dict.fromkeys(leaves, 0)
     rank = len(writer.index)
     extents: list[Extent] = []
@@ -93,7 +93,7 @@ def _layout(
     order = _order(kernel, writer, rank)
     row_major = strides_of([extents[d] for d in order])
     strides = [row_major[order.index(d)] for d in range(rank)]
-    return Layout(tuple(strides), index.product(extents), leaves)
+    return Layout(tuple(strides), index.product(extents), leaves, bits)
 
 
 def _padded(kernel: Kernel, size: Extent, places: list[Node], writer: Stmt) -> Extent:

@@ -101,14 +101,6 @@ class _Walker(Emitter):
     def function(self, phase: Phase, name: str) -> Function:
         """The phase as a function."""
         for statement in _statements(phase.body):
-            for target in statement.targets:
-                if isinstance(target.arg[0], str):
-                    home = self.layouts[target.arg[0]].home
-                    mask = 0
-                    for leaf in home:
-                        mask |= leaf.free
-                    self.homes[target.arg[0]] = mask
-        for statement in _statements(phase.body):
             self.plans[statement.name] = self._plan(statement)
         tasks = index.product(leaf.extent for leaf in phase.grid)
         self._decode(phase.grid, tasks)

@@ -7,7 +7,6 @@ outputs) that a weight (out, in, ..) connects to one output (or input).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,8 @@ from treadle import convert
 from treadle.ir.dtype import DType, float32
 from treadle.nn.parameter import Parameter
 from treadle.tensor import Tensor, no_grad
+
+Dtype = DType | str | None  # what a layer's argument `dtype` may be; None is float32
 
 _GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0,
@@ -24,18 +25,17 @@ _GAINS = {
 
 
 # ---- for the layers --------------------------------------------------------------------------------
-def drawn(bound: float, shape: tuple[int, ...], dtype: Any, device: str | None) -> Parameter:
+def drawn(bound: float, shape: tuple[int, ...], dtype: Dtype, device: str | None) -> Parameter:
     """A parameter uniform in -bound .. bound."""
-    kind = float32 if dtype is None else convert.as_dtype(dtype)
-    return Parameter(Tensor.uniform(shape, low=-bound, high=bound, dtype=kind), device=device)
+    return Parameter(Tensor.uniform(shape, low=-bound, high=bound, dtype=dtype), device=device)
 
 
-def filled(value: float, shape: tuple[int, ...], dtype: Any, device: str | None) -> Parameter:
+def filled(value: float, shape: tuple[int, ...], dtype: Dtype, device: str | None) -> Parameter:
     """A parameter that begins as one number."""
     return Parameter(buffer(value, shape, dtype, device))
 
 
-def buffer(value: float, shape: tuple[int, ...], dtype: Any, device: str | None) -> Tensor:
+def buffer(value: float, shape: tuple[int, ...], dtype: Dtype, device: str | None) -> Tensor:
     """A tensor that begins as one number, in memory: so a program that updates it is the same the
     first time as ever after."""
     kind = float32 if dtype is None else convert.as_dtype(dtype)
@@ -140,5 +140,3 @@ def _fan(tensor: Tensor, mode: str) -> int:
         raise ValueError(f"mode is 'fan_in' or 'fan_out', not {mode!r}")
     return _fans(tensor)[mode == "fan_out"]
 
-
-Dtype = DType | str | None  # of the arguments `dtype` of the layers

@@ -105,7 +105,9 @@ class Builder:
         self._flatten()
         targets = [self._targets(output) for output in draft.outputs]
         for demand in self.order:
-            if demand.stored is not None:
+            if demand.same is not None:
+                demand.value = demand.same.value
+            elif demand.stored is not None:
                 demand.value = self._stored(demand)
             else:
                 _BUILD.get(demand.node.op, Builder._elementwise)(self, demand)
@@ -320,6 +322,8 @@ class Builder:
         linear: Node | None = None
         for demand in self.order:
             node = demand.node
+            if demand.same is not None:
+                continue
             if demand.valid is not None or node.op in (ops.REDUCE, ops.GATHER):
                 return False
             in_memory = demand.stored is not None or node.op in (ops.BUFFER, ops.PLACEHOLDER)
@@ -359,7 +363,8 @@ def _in_order(roots: Sequence[Demand]) -> list[Demand]:
             stack.pop()
             continue
         if demand.stored is None:
-            pending = [source for source in demand.sources if source not in done]
+            sources = demand.sources if demand.same is None else (demand.same,)
+            pending = [source for source in sources if source not in done]
             if pending:
                 stack.extend(reversed(pending))
                 continue

@@ -39,7 +39,7 @@ class Demand:
 
     __slots__ = (
         "node", "draft", "position", "valid", "scopes", "through", "missing", "product", "sources",
-        "ranges", "condition", "stored", "value", "vanishes",
+        "ranges", "condition", "stored", "same", "value", "vanishes",
     )  # fmt: skip
 
     def __init__(self, node: Node, draft: Draft, position: Position | None, valid: Node | None) -> None:
@@ -55,6 +55,7 @@ class Demand:
         self.ranges: tuple[Node, ...] = ()  # what a reduction folds over
         self.condition: Node | None = None  # where a padding movement reads its source
         self.stored: Value | None = None
+        self.same: Demand | None = None  # the demand of the same kernel that has this very value
         self.value: Any = None  # filled by build.py
         self.vanishes = False  # filled by build.py: the value is 0 where `valid` does not hold
 

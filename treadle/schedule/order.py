@@ -54,6 +54,11 @@ class Dependences:
         self.after.append(set())
         for other in waits_for:
             self.after[other].add(number)
+        if item is not None:
+            for buffer in item.writes:
+                self.writers.setdefault(buffer, []).append(number)
+            for buffer in item.reads:
+                self.readers.setdefault(buffer, []).append(number)
         return number
 
     def leads_to(self, start: int, goals: set[int]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from treadle.backend.base import Target
 from treadle.ir import index, ops
 from treadle.ir.dtype import index as INDEX
-from treadle.ir.dtype import void
+from treadle.ir.dtype import uint8, void
 from treadle.ir.node import Node, Shape, toposort
 from treadle.schedule import cost, memory
 from treadle.schedule.build import FLAT_LENGTH, Binding, Builder, Level
@@ -89,7 +89,7 @@ class _Scheduler:
             elif number in replaced:
                 info = BufferInfo(replaced[number].dtype, replaced[number].shape, "input")
             else:
-                raise ValueError(f"the graph reads {len(leaves)} buffers, but none is number {number}")
+                info = BufferInfo(uint8, (0,), "input")  # a leaf that the graph no longer reads
             self.buffers.append(info)
 
     def _new_buffer(self, dtype: Any, shape: Shape) -> int:
@@ -182,9 +182,8 @@ class _Scheduler:
             if items.overwrite(new, old, False):
                 renamed[new] = old
             else:
-                call = self._copy(new, old, node)
-                readers = items.readers.get(old, [])
-                items.add(call, {*readers, *items.writers.get(new, [])} - {len(items.items)})
+                before = {*items.readers.get(old, ()), *items.writers.get(new, ())}
+                items.add(self._copy(new, old, node), before)
         ordered = launch_order(items, self._nbytes)
         _rename(ordered, renamed)
         reads: frozenset[int] = frozenset().union(*[item.reads for item in ordered])

@@ -1,0 +1,304 @@
+"""Convolutions and pools, of one to three spatial dimensions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from treadle.nn import init
+from treadle.nn.init import Dtype
+from treadle.nn.module import Module
+from treadle.tensor import Tensor
+
+Sizes = int | tuple[int, ...]  # one number, or one per spatial dimension
+PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+def _each(name: str, what: str, value: Any, count: int, least: int) -> tuple[int, ...]:
+    """A size for every spatial dimension. ValueError naming the layer."""
+    sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
+    if len(sizes) != count or any(type(size) is not int or size < least for size in sizes):
+        raise ValueError(
+            f"{name}: {what}={value!r} must be an int of at least {least}, or {count} of them"
+        )
+    return sizes
+
+
+class _Convolution(Module):
+    """What convolutions, transposed or not, have in common: channels, windows, weight and bias."""
+
+    count: int  # of spatial dimensions
+
+    def __init__(
+        self,
+        channels: tuple[int, int],
+        weight_channels: tuple[int, int],
+        windows: tuple[Sizes, Sizes, Sizes],
+        groups: int,
+        bias: bool,
+        device: str | None,
+        dtype: Dtype,
+    ) -> None:
+        self.in_channels, self.out_channels = channels
+        self.groups = groups
+        name, count = type(self).__name__, self.count
+        self.kernel_size = _each(name, "kernel_size", windows[0], count, 1)
+        self.stride = _each(name, "stride", windows[1], count, 1)
+        self.dilation = _each(name, "dilation", windows[2], count, 1)
+        bound = init.fan_bound(weight_channels[1] * math.prod(self.kernel_size))
+        shape = (*weight_channels, *self.kernel_size)
+        self.weight = init.drawn(bound, shape, dtype, device)
+        self.bias = init.drawn(bound, (self.out_channels,), dtype, device) if bias else None
+
+    def extra_repr(self) -> str:
+        ones, zeros = (1,) * self.count, (0,) * self.count
+        usual = {
+            "padding": (0, zeros), "dilation": (ones,), "output_padding": (zeros,), "groups": (1,),
+            "padding_mode": ("zeros",),
+        }  # fmt: skip
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"]
+        parts.append(f"stride={self.stride}")
+        for name, values in usual.items():
+            if hasattr(self, name) and getattr(self, name) not in values:
+                parts.append(f"{name}={getattr(self, name)!r}")
+        return ", ".join(parts if self.bias is not None else [*parts, "bias=False"])
+
+
+def _divides(name: str, groups: int, *channels: int) -> None:
+    if type(groups) is not int or groups < 1 or any(number % groups for number in channels):
+        raise ValueError(f"{name}: groups={groups!r} must divide the channels, {channels}")
+
+
+class _Forward(_Convolution):
+    """A convolution: (batch, in_channels, ..) -> (batch, out_channels, ..).
+
+    weight: (out_channels, in_channels / groups, ..). bias: (out_channels,), or None for bias=False.
+    Both begin uniform in -b .. b for b = 1/sqrt(inputs of one output). padding: an int, one per
+    spatial dimension, pairs, "valid" or "same". padding_mode: what it is filled with: "zeros", or
+    as `pad` has it, "reflect", "replicate", "circular". See `Tensor.conv2d`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Any = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: str | None = None,
+        dtype: Dtype = None,
+    ) -> None:
+        name = type(self).__name__
+        _divides(name, groups, in_channels, out_channels)
+        if padding_mode not in PADDING_MODES:
+            raise ValueError(f"{name}: padding_mode={padding_mode!r} is not one of {PADDING_MODES}")
+        super().__init__(
+            (in_channels, out_channels),
+            (out_channels, in_channels // groups),
+            (kernel_size, stride, dilation),
+            groups,
+            bias,
+            device,
+            dtype,
+        )
+        self.padding, self.padding_mode = padding, padding_mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            x, padding = x.pad(self._amounts(), mode=self.padding_mode), 0
+        convolve = getattr(x, f"conv{self.count}d")
+        return convolve(self.weight, self.bias, self.stride, padding, self.dilation, self.groups)  # type: ignore[no-any-return]
+
+    def _amounts(self) -> list[int]:
+        """The padding as `pad` takes it: (low, high) of the last dimension first."""
+        if self.padding == "valid":
+            return []
+        if self.padding == "same":
+            spans = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+            pairs = [(span // 2, span - span // 2) for span in spans]
+        elif isinstance(self.padding, (tuple, list)) and isinstance(self.padding[0], (tuple, list)):
+            pairs = [(low, high) for low, high in self.padding]
+        else:
+            sizes = _each(type(self).__name__, "padding", self.padding, self.count, 0)
+            pairs = [(size, size) for size in sizes]
+        return [amount for pair in reversed(pairs) for amount in pair]
+
+
+class Conv1d(_Forward):
+    __doc__ = _Forward.__doc__
+    count = 1
+
+
+class Conv2d(_Forward):
+    __doc__ = _Forward.__doc__
+    count = 2
+
+
+class Conv3d(_Forward):
+    __doc__ = _Forward.__doc__
+    count = 3
+
+
+class _Transposed(_Convolution):
+    """A transposed convolution: (batch, in_channels, ..) -> (batch, out_channels, ..).
+
+    weight: (in_channels, out_channels / groups, ..). bias: (out_channels,), or None for bias=False.
+    See `Tensor.conv_transpose2d` for stride, padding, output_padding and dilation.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Any = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        device: str | None = None,
+        dtype: Dtype = None,
+    ) -> None:
+        name = type(self).__name__
+        _divides(name, groups, in_channels, out_channels)
+        super().__init__(
+            (in_channels, out_channels),
+            (in_channels, out_channels // groups),
+            (kernel_size, stride, dilation),
+            groups,
+            bias,
+            device,
+            dtype,
+        )
+        self.padding = padding
+        self.output_padding = _each(name, "output_padding", output_padding, self.count, 0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        convolve = getattr(x, f"conv_transpose{self.count}d")
+        return convolve(  # type: ignore[no-any-return]
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self.output_padding,
+            self.groups,
+            self.dilation,
+        )
+
+
+class ConvTranspose1d(_Transposed):
+    __doc__ = _Transposed.__doc__
+    count = 1
+
+
+class ConvTranspose2d(_Transposed):
+    __doc__ = _Transposed.__doc__
+    count = 2
+
+
+class ConvTranspose3d(_Transposed):
+    __doc__ = _Transposed.__doc__
+    count = 3
+
+
+# ---- pools -----------------------------------------------------------------------------------------
+class _MaxPool(Module):
+    """The greatest element of each window over the last dimensions. stride: kernel_size unless
+    given. ceil_mode: a last window that stands over the end counts too. See `Tensor.max_pool2d`."""
+
+    count: int
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        *,
+        ceil_mode: bool = False,
+    ) -> None:
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding, self.dilation, self.ceil_mode = padding, dilation, ceil_mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        pool = getattr(x, f"max_pool{self.count}d")
+        return pool(self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+        )
+
+
+class MaxPool1d(_MaxPool):
+    __doc__ = _MaxPool.__doc__
+    count = 1
+
+
+class MaxPool2d(_MaxPool):
+    __doc__ = _MaxPool.__doc__
+    count = 2
+
+
+class MaxPool3d(_MaxPool):
+    __doc__ = _MaxPool.__doc__
+    count = 3
+
+
+class _AvgPool(Module):
+    """The mean of each window over the last dimensions. stride: kernel_size unless given.
+    count_include_pad: whether padding counts as elements. divisor_override: what sums are divided
+    by instead. See `Tensor.avg_pool2d`."""
+
+    count: int
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding, self.ceil_mode = padding, ceil_mode
+        self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
+
+    def forward(self, x: Tensor) -> Tensor:
+        pool = getattr(x, f"avg_pool{self.count}d")
+        return pool(  # type: ignore[no-any-return]
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPool):
+    __doc__ = _AvgPool.__doc__
+    count = 1
+
+
+class AvgPool2d(_AvgPool):
+    __doc__ = _AvgPool.__doc__
+    count = 2
+
+
+class AvgPool3d(_AvgPool):
+    __doc__ = _AvgPool.__doc__
+    count = 3

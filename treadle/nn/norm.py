@@ -1,0 +1,180 @@
+"""Normalisation: batch, layer, group, root mean square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treadle.nn import functional, init
+from treadle.nn.init import Dtype
+from treadle.nn.module import Module
+from treadle.tensor import Tensor
+
+
+class BatchNorm(Module):
+    """Each channel with mean 0 and variance 1 over the batch, times weight, plus bias.
+
+    x: (batch, channels, ..). In training the moments are those of the batch, and running_mean and
+    running_var move towards them by `momentum` (None: they become the average over all batches);
+    in eval the running ones are used. track_running_stats=False: always those of the batch.
+    affine=False: no weight and bias. The running variance divides by one less than the count.
+
+    A running statistic is a pending value until somebody needs it: `opt.step()` computes it along.
+    Source: Ioffe and Szegedy, "Batch normalization", 2015.
+    """
+
+    ranks: tuple[int, ...] = ()  # numbers of dimensions that are allowed; none: any from 2
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: str | None = None,
+        dtype: Dtype = None,
+    ) -> None:
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        shape = (num_features,)
+        self.weight = init.filled(1, shape, dtype, device) if affine else None
+        self.bias = init.filled(0, shape, dtype, device) if affine else None
+        tracked = track_running_stats
+        self.running_mean = init.buffer(0, shape, dtype, device) if tracked else None
+        self.running_var = init.buffer(1, shape, dtype, device) if tracked else None
+        self.num_batches_tracked = init.buffer(0, (), "int64", device) if tracked else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.ranks and x.ndim not in self.ranks:
+            wanted = " or ".join(map(str, self.ranks))
+            raise ValueError(
+                f"{type(self).__name__}: x of shape {x.shape} must have {wanted} dimensions"
+            )
+        momentum: float | Tensor = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.num_batches_tracked is not None:
+            self.num_batches_tracked.assign(self.num_batches_tracked + 1)
+            if self.momentum is None:
+                momentum = 1.0 / self.num_batches_tracked.cast(self.running_mean.dtype)
+        return functional.batch_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            momentum,
+            self.eps,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(BatchNorm):
+    """`BatchNorm` of (batch, channels) or (batch, channels, length)."""
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(BatchNorm):
+    """`BatchNorm` of (batch, channels, height, width)."""
+
+    ranks = (4,)
+
+
+class BatchNorm3d(BatchNorm):
+    """`BatchNorm` of (batch, channels, depth, height, width)."""
+
+    ranks = (5,)
+
+
+class LayerNorm(Module):
+    """x with mean 0 and variance 1 over its last dimensions, times weight, plus bias.
+
+    normalized_shape: the sizes of those dimensions, an int for one; weight and bias have this shape.
+    Source: Ba, Kiros and Hinton, "Layer normalization", 2016.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: str | None = None,
+        dtype: Dtype = None,
+    ) -> None:
+        self.normalized_shape = shape = _shape(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.weight = init.filled(1, shape, dtype, device) if elementwise_affine else None
+        self.bias = init.filled(0, shape, dtype, device) if elementwise_affine and bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.layer_norm(self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        affine = self.elementwise_affine
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={affine}"
+
+
+class RMSNorm(Module):
+    """x divided by its root mean square over its last dimensions, times weight.
+
+    normalized_shape: the sizes of those dimensions, an int for one. eps: None is the distance from 1
+    to the next number of the dtype of x.
+    Source: Zhang and Sennrich, "Root mean square layer normalization", 2019.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: str | None = None,
+        dtype: Dtype = None,
+    ) -> None:
+        self.normalized_shape = shape = _shape(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.weight = init.filled(1, shape, dtype, device) if elementwise_affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.rms_norm(self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        affine = self.elementwise_affine
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={affine}"
+
+
+class GroupNorm(Module):
+    """Each of `num_groups` parts of the channels of a sample with mean 0 and variance 1, times
+    weight, plus bias. x: (batch, num_channels, ..). Source: Wu and He, "Group normalization", 2018.
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: str | None = None,
+        dtype: Dtype = None,
+    ) -> None:
+        if num_groups < 1 or num_channels % num_groups:
+            raise ValueError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups")
+        self.num_groups, self.num_channels = num_groups, num_channels
+        self.eps, self.affine = eps, affine
+        self.weight = init.filled(1, (num_channels,), dtype, device) if affine else None
+        self.bias = init.filled(0, (num_channels,), dtype, device) if affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+def _shape(normalized_shape: Any) -> tuple[int, ...]:
+    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
