@@ -228,12 +228,12 @@ def cos_row(degree: int) -> Fit:
 
 
 def atan_row(degree: int) -> Fit:
-    """atan(t) = t + t^3 p(t^2), relative, for t up to tan(pi/8)."""
+    """atan(t) = t + t^3 p(t^2), relative, for t up to 1/2."""
     return row(
         in_square(lambda t: (atan(t) / t - 1) / t**2),
         in_square(lambda t: t**3 / atan(t)),
         "1e-9",
-        (Decimal(2).sqrt() - 1) ** 2 * Decimal("1.001"),
+        "0.2501",
         degree,
     )
 
@@ -273,8 +273,8 @@ ROWS: dict[tuple[str, int], Callable[[], Fit]] = {
     ("SIN", 64): lambda: sin_row(5),
     ("COS", 32): lambda: cos_row(2),
     ("COS", 64): lambda: cos_row(5),
-    ("ATAN", 32): lambda: atan_row(4),
-    ("ATAN", 64): lambda: atan_row(10),
+    ("ATAN", 32): lambda: atan_row(5),
+    ("ATAN", 64): lambda: atan_row(12),
     ("ERF_NEAR", 32): lambda: erf_near_row(5, "0.92"),
     ("ERF_NEAR", 64): lambda: erf_near_row(10, "0.75"),
     ("ERF_FAR", 32): lambda: erf_far_row(7, "0.92", "4", "0"),
@@ -290,7 +290,7 @@ def main(prefix: str) -> None:
             found, error = coefficients(fit, bits)
             print(f"{name}_{bits} = (  # 2^{np.log2(error):.1f}")
             for c in found:
-                print(f"    {np.float32(c) if bits == 32 else c!r},")
+                print(f"    {np.float32(c) if bits == 32 else c},")
             print(")")
 
 

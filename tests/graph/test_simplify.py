@@ -291,7 +291,7 @@ def test_random_graphs_keep_their_values(root: Node) -> None:
         np.testing.assert_allclose(found, want, rtol=1e-5)
     else:
         same(found, want)
-    assert simplify([after]) == [after]
+        assert simplify([after]) == [after]
 
 
 # ---- passes --------------------------------------------------------------------------------------
@@ -378,9 +378,9 @@ def test_loops_inside_loops_are_merged() -> None:
 def test_symbolic_sizes() -> None:
     n = index.variable("n", 1, 9)
     x = Node(ops.BUFFER, float32, (), (8, (n,), "CPU"))
-    wide = b.expand(b.reshape(x, (n, 1)), (n, 4))
-    total = b.reduce("add", b.expand(b.reshape(wide, (1, n, 4)), (n, n, 4)), (0, 2))
-    part = raw(ops.SHRINK, raw(ops.PAD, x, arg=((2, 1),)), arg=((2, index.dim(index.add(n, 2))),))
+    total = b.reduce("add", b.expand(b.reshape(x, (1, n, 1)), (n, n, 4)), (0, 2))
+    stop = index.dim(index.add(n, 2))
+    part = raw(ops.SHRINK, raw(ops.PAD, x, arg=((2, 1),)), arg=((2, stop),))
     (simple, whole) = simplify([total, part])
     assert "reduce" not in {node.op.name for node in toposort(simple)}
     assert whole is x

@@ -110,6 +110,7 @@ class Compiler:
                 build_seconds=rendered - start,
                 code_seconds=time.perf_counter() - rendered,
                 source=source,
+                lowered=lowered,
             )
         module = disk.digest(code)
         library = self._load(module, code)

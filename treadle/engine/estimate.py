@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from treadle.ir import index, ops
@@ -48,6 +49,17 @@ def estimate(kernel: Node, variables: dict[str, int]) -> Estimate:
         loads += count
         moved += count * array.dtype.itemsize
     return Estimate(loads, stores, moved, operations)
+
+
+def total_of(parts: Iterable[Estimate]) -> Estimate:
+    """The sums of several counts."""
+    listed = list(parts)
+    return Estimate(
+        sum(p.loads for p in listed),
+        sum(p.stores for p in listed),
+        sum(p.bytes for p in listed),
+        sum(p.operations for p in listed),
+    )
 
 
 def _mask(nodes: tuple[Node, ...]) -> int:

@@ -1,32 +1,29 @@
 """A Program: what one native call runs. Kernels in order, a memory plan, inputs and outputs.
 
-`build` makes it from a schedule; `Program.run` fills the table of slots (addresses of inputs, outputs
-and the arena; run-time scalars; bound variables) and calls the runner once. Eager evaluation runs
-every graph this way.
+It is made from a schedule. `Program.run` fills the table of slots (addresses of inputs, outputs and
+the arena; run-time scalars; bound variables) and calls the runner once. Eager evaluation runs every
+graph this way.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from treadle import config
 from treadle.backend.base import Backend
 from treadle.engine.compile import Compiler
 from treadle.engine.storage import Buffer
 from treadle.ir import index, ops
 from treadle.ir.node import Node, toposort
+from treadle.log import emit
 from treadle.schedule.plan import BufferInfo, Call, Item, Loop, Schedule
 
-@dataclass(frozen=True)
-class Check:
-    """A checked index of a program: the code that its kernel writes to the error flag, and the graph
-    node that it serves."""
-
-    code: int
-    node: Node
+Size = int | Node
 
 
 @dataclass
@@ -51,113 +48,164 @@ class Slots:
         return slot
 
 
-class Program:
-    """A schedule made ready for one backend: see `run`."""
+@dataclass(frozen=True)
+class Launched:
+    """One function as it is called: its address, the slot of each parameter, tasks and chunks."""
 
-    def __init__(self, schedule: Schedule, backend: Backend, compiler: Compiler, builder: type) -> None:
+    address: int
+    slots: tuple[int, ...]
+    tasks: Size
+    chunks: int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Launches that do not depend on each other, of these calls; hold: it writes in place."""
+
+    launches: tuple[Launched, ...]
+    calls: tuple[Call, ...]
+    hold: bool
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Steps that run `trips` times, the step's number in `slot`."""
+
+    slot: int
+    trips: Size
+    steps: tuple[Step, ...]
+
+
+Step = Phase | Repeat
+
+
+class Native:
+    """Records of a runner, with the counts in them that depend on variables."""
+
+    def __init__(self, steps: Sequence[Step], slots: Slots, builder: Any) -> None:
+        self.sizes: list[tuple[int, str, Node]] = []  # (record, field, size)
+        build = builder(slots.count)
+        held = False
+        stack: list[Step | None] = list(reversed(steps))
+        while stack:
+            step = stack.pop()
+            if step is None:
+                build.end_loop()
+            elif isinstance(step, Repeat):
+                record = build.begin_loop(step.slot, self._count(step.trips))
+                self._note(record, "trips", step.trips)
+                stack += [None, *reversed(step.steps)]
+            else:
+                if step.hold and not held:
+                    build.hold()
+                    held = True
+                launches = [(n.address, n.slots, self._count(n.tasks), n.chunks) for n in step.launches]
+                first = build.phase(launches)
+                for offset, launch in enumerate(step.launches):
+                    self._note(first + offset, "ntasks", launch.tasks)
+        self.records = build.build()
+
+    @staticmethod
+    def _count(size: Size) -> int:
+        return size if isinstance(size, int) else 0
+
+    def _note(self, record: int, name: str, size: Size) -> None:
+        if not isinstance(size, int):
+            self.sizes.append((record, name, size))
+
+    def set_sizes(self, variables: dict[str, int]) -> None:
+        """Write the counts for these values of the variables."""
+        for record, name, size in self.sizes:
+            self.records.records[record][name] = index.evaluate(size, variables)
+
+
+class Program:
+    """A schedule made ready for one backend: see `run`.
+
+    checks: the graph node of each checked index, by the code (from 1) that a failure gives.
+    """
+
+    def __init__(self, schedule: Schedule, backend: Backend, compiler: Compiler, builder: Any) -> None:
         self.schedule = schedule
         self.backend = backend
         kernels = [call.kernel for call in schedule.calls()]
         self.kernels = dict(zip(kernels, compiler.get(kernels), strict=True))
-        self.checks: list[Check] = []
+        self.checks: list[Node] = []
         self.slots = Slots()
-        self.symbolic: list[tuple[int, str, Node]] = []  # (record, field, size)
-        self.scratch: list[tuple[int, int | Node]] = []  # (slot, bytes)
-        self._plan(builder)
+        self.scratch: list[tuple[int, Size]] = []  # (slot, bytes)
+        self.steps = self._steps(schedule.items)
+        self.builder = builder
+        self.native = Native(self.steps, self.slots, builder)
+        for slot, value in self.slots.constants.items():
+            self.native.records.slots[slot] = value
+        known = self.slots.known
+        placed = [
+            (known["buffer", number], info.offset)
+            for number, info in enumerate(schedule.buffers)
+            if info.role == "temporary" and ("buffer", number) in known
+        ]
+        self.temporary_slots = np.array([slot for slot, _ in placed], np.int64)
+        self.temporary_offsets = np.array([offset for _, offset in placed], np.int64)
+        self.variables = [(what[1], slot) for what, slot in known.items() if what[0] == "variable"]
+        self.sizes = [(what[1], slot) for what, slot in known.items() if what[0] == "size"]
+        self.timed: list[tuple[Step, Native]] | None = None
 
     # ---- building --------------------------------------------------------------------------------
-    def _plan(self, builder: type) -> None:
-        records: list[tuple[str, Any]] = []
-        self._collect(self.schedule.items, records)
-        # slots are numbered while collecting, so the table is made afterwards
-        build = builder(self.slots.count)
-        held = False
-        for kind, what in records:
-            if kind == "phase":
-                if what[1] and not held:
-                    build.hold()
-                    held = True
-                first = build.phase([(fn, map_, tasks if isinstance(tasks, int) else 0, chunks)
-                                     for fn, map_, tasks, chunks in what[0]])
-                for offset, (_, _, tasks, _) in enumerate(what[0]):
-                    if not isinstance(tasks, int):
-                        self.symbolic.append((first + offset, "ntasks", tasks))
-            elif kind == "loop":
-                slot, trips = what
-                record = build.begin_loop(slot, trips if isinstance(trips, int) else 0)
-                if not isinstance(trips, int):
-                    self.symbolic.append((record, "trips", trips))
-            else:
-                build.end_loop()
-        self.native = build.build()
-        for slot, value in self.slots.constants.items():
-            self.native.slots[slot] = value
-        infos = self.schedule.buffers
-        self.temporaries = [n for n, b in enumerate(infos) if b.role == "temporary"]
-        self.temporary_slots = np.array([self.slots.of(("buffer", n)) for n in self.temporaries], np.int64)
-        self.temporary_offsets = np.array([infos[n].offset for n in self.temporaries], np.int64)
-        self.variable_names = [what[1] for what in self.slots.known if what[0] == "variable"]
-
-    def _collect(self, items: Sequence[Item], records: list[tuple[str, Any]]) -> None:
+    def _steps(self, items: Sequence[Item]) -> tuple[Step, ...]:
+        """The items as phases: neighbours of equal `phase` together. The first functions of all
+        their kernels are one phase, then the second ones, and so on."""
+        steps: list[Step] = []
         position = 0
         while position < len(items):
             item = items[position]
+            position += 1
             if isinstance(item, Loop):
-                records.append(("loop", (self.slots.of(("variable", item.counter.arg[0])), item.trips)))
-                self._collect(item.body, records)
-                records.append(("end", None))
-                position += 1
+                slot = self.slots.of(("variable", item.counter.arg[0]))
+                steps.append(Repeat(slot, item.trips, self._steps(item.body)))
                 continue
-            together = [item]
-            while position + len(together) < len(items):
-                following = items[position + len(together)]
+            calls = [item]
+            while position < len(items):
+                following = items[position]
                 if isinstance(following, Loop) or following.phase != item.phase:
                     break
-                together.append(following)
-            position += len(together)
-            # the first launches of all calls form one phase, then the second ones, and so on
-            launches = [self._launches(call) for call in together]
-            in_place = any(call.in_place for call in together)
-            for step in range(max(len(these) for these in launches)):
-                phase = [these[step] for these in launches if step < len(these)]
-                records.append(("phase", (phase, in_place)))
+                calls.append(following)
+                position += 1
+            launches = [self._launches(call) for call in calls]
+            hold = any(call.in_place for call in calls)
+            for turn in range(max(map(len, launches))):
+                phase = tuple([these[turn] for these in launches if turn < len(these)])
+                steps.append(Phase(phase, tuple(calls) if turn == 0 else (), hold))
+        return tuple(steps)
 
-    def _launches(self, call: Call) -> list[tuple[int, list[int], int | Node, int]]:
+    def _launches(self, call: Call) -> list[Launched]:
         compiled = self.kernels[call.kernel]
         base = self.slots.constant(len(self.checks) + 1)
-        for node in call.checks:
-            self.checks.append(Check(len(self.checks) + 1, node))
+        self.checks += call.checks
         scratch = []
-        for number, size in enumerate(compiled.scratch):
-            slot = self.slots.of(("scratch", len(self.scratch), number))
-            scratch.append(slot)
-            self.scratch.append((slot, size))
-        out = []
+        for size in compiled.scratch:
+            scratch.append(self.slots.of(("scratch", len(self.scratch))))
+            self.scratch.append((scratch[-1], size))
+        launches = []
         for launch, address in zip(compiled.launches, compiled.addresses, strict=True):
             slots = [self._slot(call, kind, which, scratch) for kind, which in launch.params]
             tasks = launch.tasks
             if isinstance(tasks, Node):
-                tasks = index.dim(index.substitute(tasks, _variables(call, tasks)))
-            out.append((address, [*slots, base], tasks, launch.chunks))
-        return out
+                tasks = index.dim(index.substitute(tasks, _given(call, tasks)))
+            launches.append(Launched(address, (*slots, base), tasks, launch.chunks))
+        return launches
 
-    def _slot(self, call: Call, kind: str, which: int | str, scratch: list[int]) -> int:
+    def _slot(self, call: Call, kind: str, which: Any, scratch: list[int]) -> int:
         if kind == "buffer":
-            assert isinstance(which, int)
-            if which >= len(call.buffers):
-                return scratch[which - len(call.buffers)]
-            return self.slots.of(("buffer", call.buffers[which]))
+            own = len(call.buffers)
+            return self.slots.of(("buffer", call.buffers[which])) if which < own else scratch[which - own]
         if kind == "scalar":
-            assert isinstance(which, int)
             return self.slots.of(("scalar", call.scalars[which].arg))
-        if which in call.variables:
-            value = call.variables[which]
-            if isinstance(value, int):
-                return self.slots.constant(value)
-            return self.slots.of(("size", value))
-        return self.slots.of(("variable", which))
+        value = call.variables.get(which)
+        if value is None:
+            return self.slots.of(("variable", which))
+        return self.slots.constant(value) if isinstance(value, int) else self.slots.of(("size", value))
 
-    # ---- running -----------------------------------------------------------------------------------
+    # ---- running ---------------------------------------------------------------------------------
     def run(
         self,
         runner: Any,
@@ -168,7 +216,8 @@ class Program:
         """Run once. buffers: memory of every input and output by its number in the schedule;
         scalars: the bits of each run-time number; variables: the value of each Variable.
         Returns the error flag: 0, or the code of a check that failed."""
-        native, slots, known = self.native, self.native.slots, self.slots.known
+        records, known = self.native.records, self.slots.known
+        slots = records.slots
         for number, buffer in buffers.items():
             slot = known.get(("buffer", number))
             if slot is not None:
@@ -177,36 +226,53 @@ class Program:
             slot = known.get(("scalar", number))
             if slot is not None:
                 slots[slot] = bits if bits < 1 << 63 else bits - (1 << 64)
-        for name in self.variable_names:
+        for name, slot in self.variables:
             if name in variables:
-                slots[known["variable", name]] = variables[name]
-        for what, slot in known.items():
-            if what[0] == "size":
-                slots[slot] = index.evaluate(what[1], variables)
-        for record, name, size in self.symbolic:
-            native.records[record][name] = index.evaluate(size, variables)
-        hold = self._temporary_memory(variables)
-        native.flag[0] = 0
-        runner.run(native)
+                slots[slot] = variables[name]
+        for size, slot in self.sizes:
+            slots[slot] = index.evaluate(size, variables)
+        self.native.set_sizes(variables)
+        hold = self._temporary_memory(slots, variables)
+        records.flag[0] = 0
+        if config.DEBUG:
+            self._run_timed(runner, variables)
+        else:
+            runner.run(records)
         del hold
-        return int(native.flag[0])
+        return int(records.flag[0])
 
-    def _temporary_memory(self, variables: dict[str, int]) -> list[Buffer]:
+    def _temporary_memory(self, slots: Any, variables: dict[str, int]) -> list[Buffer]:
         """The arena and the scratch buffers, from the allocator for this run; their addresses are
         written to the slots."""
         hold = []
         if self.schedule.arena:
             arena = Buffer(self.schedule.arena)
             hold.append(arena)
-            self.native.slots[self.temporary_slots] = self.temporary_offsets + arena.address
+            slots[self.temporary_slots] = self.temporary_offsets + arena.address
         for slot, size in self.scratch:
             buffer = Buffer(size if isinstance(size, int) else index.evaluate(size, variables))
             hold.append(buffer)
-            self.native.slots[slot] = buffer.address
+            slots[slot] = buffer.address
         return hold
 
+    def _run_timed(self, runner: Any, variables: dict[str, int]) -> None:
+        """Run step by step, with the seconds of each step in the event "run"."""
+        if self.timed is None:
+            self.timed = [(step, Native([step], self.slots, self.builder)) for step in self.steps]
+        own = self.native.records
+        seconds = []
+        for _, native in self.timed:
+            native.set_sizes(variables)
+            native.records.slots[1:] = own.slots[1:]
+            native.records.flag[0] = own.flag[0]
+            start = time.perf_counter()
+            runner.run(native.records)
+            seconds.append(time.perf_counter() - start)
+            own.flag[0] = native.records.flag[0]
+        emit("run", program=self, seconds=seconds, steps=self.steps)
 
-def _variables(call: Call, size: Node) -> dict[Node, int | Node]:
+
+def _given(call: Call, size: Node) -> dict[Node, int | Node]:
     """The variables in a size to which the call itself gives a value."""
     return {
         node: call.variables[node.arg[0]]
@@ -216,7 +282,7 @@ def _variables(call: Call, size: Node) -> dict[Node, int | Node]:
 
 
 def nbytes(info: BufferInfo, variables: dict[str, int]) -> int:
-    """The bytes of a buffer under these bindings."""
+    """The bytes of a buffer under these values of the variables."""
     total = info.dtype.itemsize
     for size in info.shape:
         total *= size if isinstance(size, int) else index.evaluate(size, variables)

@@ -244,8 +244,7 @@ def build(device: str, roots: tuple[Node, ...], assigns: dict[int, int]) -> Prog
 
 def describe(program: Program, flag: int, normal: Normal, jobs: Sequence[Job]) -> str:
     """The message for a failed check: the operation and the user's line."""
-    check = program.checks[min(flag, len(program.checks)) - 1]
-    node = check.node
+    node = program.checks[min(flag, len(program.checks)) - 1]
     size = node.src[0].shape[node.arg if isinstance(node.arg, int) else node.arg[0]]
     # the original graph and its normal form have the same order
     originals = dict(zip(toposort(normal.roots), toposort([job.node for job in jobs]), strict=False))

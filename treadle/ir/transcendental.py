@@ -205,14 +205,14 @@ def expm1(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """t / (t + 2) with t = e^2|x| - 1, and the sign of x."""
+    """-t / (t + 2) with t = e^-2|x| - 1, and the sign of x."""
     form = format_of(x)
     a = absolute(x)
     a = where(a > form.tanh_one, form.tanh_one, a)
-    r, exponent = _reduce_exp(a + a, form.bias)
+    r, exponent = _reduce_exp(a * -2.0, form.bias)
     power = power_of_two(exponent, x.dtype)
     t = fma(_expm1_polynomial(r), power, power - 1.0)
-    return with_sign_of(t / (t + 2.0), x)
+    return with_sign_of(-t / (t + 2.0), x)
 
 
 # ---- logarithms ----------------------------------------------------------------------------------

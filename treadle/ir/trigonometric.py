@@ -12,40 +12,37 @@ PI_OVER_2 = (
     float.fromhex("0x1.1a62633145c07p-54"),
     float.fromhex("-0x1.f1976b7ed8fbcp-110"),
 )
+PI_OVER_4 = {
+    32: (0.7853981852531433, -2.1855694e-08),
+    64: (PI_OVER_2[0] / 2, PI_OVER_2[1] / 2),
+}
 TWO_OVER_PI = 0.6366197723675814
 TWO_PI = 6.283185307179586
 MAGIC = 1.5 * 2.0**52  # see Format.round_magic
 
-# The fractional part of 2^(32 block)/(2 pi) in three parts, of which the first has 29 bits: so its
-# product with a float32 is exact in float64.
+# The fractional part of 1/(2 pi) and of 2^53/(2 pi), each in three parts, of which the first has
+# 29 bits: so its product with a float32 is exact in float64.
 TURNS = tuple(
     tuple(float.fromhex(part) for part in parts)
     for parts in (
         ("0x1.45f306c000000p-3", "0x1.c9c882a53f84fp-31", "-0x1.4170565911f92p-85"),
-        ("0x1.27220a9000000p-1", "0x1.3f84eafa3ea6ap-31", "-0x1.11f924eb53362p-85"),
-        ("0x1.fc2757c000000p-2", "0x1.1f534ddc0db63p-30", "-0x1.a99b0ef1bef80p-84"),
-        ("0x1.f534ddc000000p-2", "0x1.b6c52b3278872p-35", "0x1.07f9458eaf7afp-92"),
+        ("0x1.529fc27000000p-1", "0x1.5f47d4d377037p-31", "-0x1.3ad4cd8778df8p-86"),
     )
 )
-
-
-def _by_block(a: Value, choices: tuple[float, ...]) -> Value:
-    """The choice that belongs to the block of 32 binary exponents in which the float32 a lies."""
-    chosen = constant(float64, choices[0])
-    for block, choice in enumerate(choices[1:], start=1):
-        chosen = where(a < 2.0 ** (32 * block), chosen, choice)
-    return chosen
 
 
 def _reduce_float32(a: Value) -> tuple[Value, Value]:
     """y in +-pi/4 and a quadrant (its low 2 bits), a = y + quadrant pi/2, for every a >= 0.
 
-    In float64. Multiples of a turn are dropped from each part of a / (2 pi), so nothing is lost
-    however large a is: with a = b 2^(32 block), only the fraction of 2^(32 block)/(2 pi) counts.
+    In float64, and in turns. A product with a part of 1/(2 pi) is reduced to less than a turn
+    before the next is added, so nothing is lost. From 2^76 on, a = k 2^53 with a whole k, so whole
+    turns in 2^53/(2 pi) are whole turns in a/(2 pi), and k times the fraction is all that counts.
     """
-    wide = a.cast(float64)
-    scaled = wide * _by_block(a, tuple(2.0 ** (-32 * block) for block in range(4)))
-    first, second, third = (_by_block(a, parts) for parts in zip(*TURNS, strict=True))
+    large = a >= 2.0**76
+    scaled = where(large, a * 2.0**-53, a).cast(float64)
+    first, second, third = (
+        where(large, constant(float64, high), low) for low, high in zip(*TURNS, strict=True)
+    )
     turns = scaled * first  # exact
     fraction = turns - rint(turns)
     shifted = fma(fma(scaled, second, fraction), 4.0, MAGIC)
@@ -112,11 +109,12 @@ def tan(x: Value) -> Value:
 def atan(x: Value) -> Value:
     """atan(a) = atan((a - c)/(1 + a c)) + atan(c) for c = 0, 1 or infinity, with one division."""
     a = absolute(x)
-    small, large = a < 0.4142135623730950, a > 2.414213562373095
-    numerator = where(large, -1.0, where(small, a, a - 1.0))
+    small, large = a < 0.5, a > 2.0
+    numerator = where(large, -1.0, where(small, a, a - 1.0))  # exact
     denominator = where(large, a, where(small, x.like(1.0), a + 1.0))
     t = numerator / denominator
     square = t * t
     tail = t * square * polynomial(square, polynomials.ATAN[x.dtype.bits])
-    base = where(large, PI_OVER_2[0], where(small, x.like(0.0), PI_OVER_2[0] / 2))
-    return with_sign_of(base + (t + tail), x)
+    eighths = where(large, x.like(2.0), where(small, x.like(0.0), 1.0))
+    high, low = PI_OVER_4[x.dtype.bits]
+    return with_sign_of(fma(eighths, high, t + fma(eighths, low, tail)), x)

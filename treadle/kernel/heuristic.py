@@ -14,11 +14,8 @@ here. For those, in this order:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-
 from treadle.backend.base import Target
 from treadle.ir import index
-from treadle.ir.node import Node
 from treadle.kernel.actions import (
     Action,
     Fuse,
@@ -27,59 +24,17 @@ from treadle.kernel.actions import (
     Split,
     Tail,
     grid,
-    serial_leaves,
     unroll,
     vector,
 )
-from treadle.kernel.analysis import Facts, points, upper
+from treadle.kernel import contraction
+from treadle.kernel.analysis import points, upper
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.kernel import Extent, Kernel, Stmt
+from treadle.kernel.plan import SERIAL_WORK, TASK_WORK, Plan
 
-SERIAL_WORK = 20_000  # additions below which a kernel is one task
-TASK_WORK = 32_768  # additions that a task should have
 CHUNK = 65_536  # elements of a task of a flat loop over much memory
-COLUMN_TILE = 2048  # columns whose accumulators stay in the first cache
 ROWS_AT_ONCE = 8
-
-
-class Plan:
-    """A kernel being scheduled, and the actions so far."""
-
-    def __init__(self, kernel: Kernel, target: Target) -> None:
-        self.kernel = kernel
-        self.target = target
-        self.actions: list[Action] = []
-        self.note_facts()
-
-    def do(self, action: Action) -> None:
-        """Applies an action and notes it."""
-        self.kernel = action(self.kernel)
-        self.actions.append(action)
-
-    def note_facts(self) -> None:
-        """Looks at the statements anew: after ranges were merged, before they are split."""
-        self.facts = {s.name: Facts(self.kernel, s) for s in self.kernel.statements}
-        self.__dict__.pop("serial", None)
-
-    @cached_property
-    def serial(self) -> frozenset[str]:
-        """Leaves whose order is part of a scatter's meaning."""
-        found: frozenset[str] = frozenset()
-        for statement in self.kernel.statements:
-            found |= serial_leaves(self.kernel, statement)
-        return found
-
-    def users(self, leaf: str) -> list[Stmt]:
-        """The statements that run under a leaf."""
-        return [s for s in self.kernel.statements if leaf in s.order]
-
-    def reduced(self, leaf: str) -> bool:
-        """Whether some statement reduces over a leaf."""
-        return any(leaf in s.reduced for s in self.kernel.statements)
-
-    def work(self) -> int:
-        """Additions of the whole kernel."""
-        return sum(points(self.kernel, s.order) * self.facts[s.name].cost for s in self.kernel.statements)
 
 
 def heuristic(kernel: Kernel, target: Target) -> list[Action]:
@@ -92,6 +47,10 @@ def schedule(kernel: Kernel, target: Target) -> Plan:
     plan = Plan(kernel, target)
     work = plan.work()
     merge(plan)
+    found = contraction.find(plan)
+    if found is not None:
+        contraction.schedule(plan, found)
+        return plan
     lanes = choose_lanes(plan)
     choose_tasks(plan, lanes, work)
     for leaf in lanes:

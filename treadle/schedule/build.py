@@ -18,7 +18,7 @@ from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op
 from treadle.schedule.demand import Demand, Draft, Output, Value
-from treadle.schedule.movement import PURE, ZERO, Movements, Position, flatten
+from treadle.schedule.movement import PURE, ZERO, Movements, Position, flatten, is_partition
 from treadle.schedule.plan import BufferInfo, Call
 
 # f(0, .., 0) is 0 (and not -0): if all sources are 0 where a padding is read, so is the result
@@ -116,7 +116,7 @@ class Builder:
             for output, places in zip(draft.outputs, targets)
             for store in self._stores(output, places)
         ]
-        sink = _renumbered(Node(ops.SINK, void, tuple(stores)), draft.rank)
+        sink = self._renumbered(Node(ops.SINK, void, tuple(stores)))
         variables = {} if self.length is None else {FLAT_LENGTH: self.length}
         return Call(
             kernel=sink,
@@ -129,6 +129,19 @@ class Builder:
             reads=frozenset([buffer for buffer, stored in self.arguments if not stored]),
             writes=frozenset([buffer for buffer, stored in self.arguments if stored]),
         )
+
+    def _renumbered(self, sink: Node) -> Node:
+        """The kernel with the ranges of its reductions numbered in the order in which they are met."""
+        rank = self.draft.rank
+        met = {r: None for demand in self.order for r in demand.ranges if r.op is ops.RANGE}
+        inner = [r for r in met if r.arg[0] >= rank]
+        if all([r.arg[0] == number for number, r in enumerate(inner, rank)]):
+            return sink
+        new = {r: index.range_(number, r.arg[1]) for number, r in enumerate(inner, rank)}
+        for node in toposort(sink):
+            if node not in new:
+                new[node] = index.rebuild(node, tuple([new[source] for source in node.src]))
+        return new[sink]
 
     # ---- stores ----------------------------------------------------------------------------------
     def _targets(self, output: Output) -> list[tuple[Node, Position]]:
@@ -262,6 +275,9 @@ class Builder:
 
     def _reduce(self, demand: Demand) -> None:
         node = demand.node
+        if is_partition(node):
+            self._movement(demand)
+            return
         monoid, several = node.arg[0], isinstance(node.dtype, tuple)
         dtypes = node.dtype if several else (node.dtype,)
         values: tuple[Node, ...] = tuple([source.value for source in demand.sources])
@@ -385,24 +401,6 @@ def _select(condition: Node, value: Node) -> Node:
         inside = _select(condition, value.src[0])
         return Node(ops.KREDUCE, value.dtype, (inside, *value.src[1:]), value.arg)
     return ops.WHERE(condition, value, _zero(value.dtype), dtype=value.dtype)
-
-
-def _renumbered(sink: Node, own: int) -> Node:
-    """The kernel with the ranges of its reductions numbered in the order in which they are met."""
-    met: dict[Node, None] = {}
-    for node in toposort(sink):
-        if node.op is ops.RANGE and node.arg[0] >= own:
-            met[node] = None
-    wanted = {r: own + number for number, r in enumerate(met)}
-    if all(r.arg[0] == number for r, number in wanted.items()):
-        return sink
-    new: dict[Node, Node] = {}
-    for node in toposort(sink):
-        if node in wanted:
-            new[node] = index.range_(wanted[node], node.arg[1])
-        else:
-            new[node] = index.rebuild(node, tuple([new[source] for source in node.src]))
-    return new[sink]
 
 
 _BUILD: dict[Op, Callable[[Builder, Demand], None]] = {

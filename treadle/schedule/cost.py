@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from treadle.ir import index, ops
 from treadle.ir.node import Node, Shape
 from treadle.ir.ops import Op
+from treadle.schedule.movement import is_partition
 
 TRANSFER = 12.0  # one element written to memory, or read from it
 ROUND_TRIP = 2 * TRANSFER
@@ -77,7 +78,8 @@ def cone(root: Node, stored: Container[Node], sizes: Sizes) -> Cone:
         kind = node.op.kind
         if node.op is ops.GATHER:
             result.operations += GATHERED * min(1.0, sizes(node.shape) / whole)
-        if node is not root and (node in stored or kind not in ("alu", "movement")):
+        passed = kind in ("alu", "movement") or is_partition(node)
+        if node is not root and (node in stored or not passed):
             if node.op is ops.OUT:
                 node = node.src[0]
             if node.op is ops.REDUCE and node not in stored:

@@ -20,13 +20,14 @@ from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op
 from treadle.schedule import cost
 from treadle.schedule.demand import Demand, Draft, Output, Scope, Value, covers, free_ranges
-from treadle.schedule.movement import PURE, ZERO, Movements, Position
+from treadle.schedule.movement import PURE, ZERO, Movements, Position, is_partition
 from treadle.schedule.plan import Reason
 
 SMALL = 1 << 15  # elements that one core folds in a few microseconds: not worth more tasks
 OVERLAP = 4.5  # how often a sum inside a sum may be computed: the windows of a stride of 2 by 2
 SEARCHED = 64  # drafts that the search for a cycle visits before it gives up
 _TRANSPARENT = (ops.RESHAPE, ops.STOP, ops.CONTIGUOUS)
+_PASSING = ("alu", "movement")  # kinds of ops that have no loop of their own
 _INDICES = tuple([op for op in ops.TABLE.values() if op.kind == "index"])
 _FREE = (ops.CONST, ops.SCALAR, ops.VARIABLE, ops.IOTA, *_INDICES)  # leaves that are no memory
 _LEAVES = (ops.BUFFER, ops.PLACEHOLDER, *_FREE)
@@ -46,9 +47,11 @@ class Graph:
         for node in self.order:
             for source in node.src:
                 self.uses[source] += 1
-                if source.op is ops.REDUCE or source in self.above_reduce:
+                if source in self.above_reduce:
                     self.above_reduce.add(node)
-            if node.op.kind not in ("alu", "movement") and node.op is not ops.OUT:
+                elif source.op is ops.REDUCE and not is_partition(source):
+                    self.above_reduce.add(node)
+            if node.op.kind not in _PASSING and node.op is not ops.OUT and not is_partition(node):
                 self.above_reduce.discard(node)
         # a reshape of a stored value is the same memory: what is stored is what it reshapes
         self.targets = [
@@ -174,7 +177,10 @@ class Decider:
         node = demand.node
         source = node.src[0]
         assert demand.position is not None
-        if node.op in _TRANSPARENT and node.op is not ops.RESHAPE:
+        if node.op is ops.REDUCE:
+            source = source.src[0]
+            position, condition = self.movements.partition_index(node, demand.position)
+        elif node.op in _TRANSPARENT and node.op is not ops.RESHAPE:
             position, condition = demand.position, None
         else:
             position, condition = self.movements.source_index(node, demand.position)
@@ -192,6 +198,9 @@ class Decider:
 
     def expand_reduce(self, demand: Demand) -> None:
         node, draft = demand.node, demand.draft
+        if is_partition(node):
+            self.expand_movement(demand)
+            return
         self.bind(demand)
         bound = 0
         for r in demand.ranges:
@@ -274,7 +283,7 @@ class Decider:
         draft.reasons.append(reason)
         for component in sorted(self.components.get(node, (0,))):
             draft.outputs.append(Output(host, value, component, host.position or ()))
-        if node.op is ops.REDUCE:
+        if node.op is ops.REDUCE and not is_partition(node):
             self.admit(host)
         self.read(demands, value, host)
         self.fuse(host)
@@ -313,7 +322,7 @@ class Decider:
         return None
 
     def can_host(self, node: Node, demand: Demand) -> bool:
-        if node.op is ops.REDUCE:
+        if node.op is ops.REDUCE and not is_partition(node):
             return self.obstacle(node, demand) is None
         free = free_ranges(demand.position or (), None)
         return free == demand.draft.own or free in demand.draft.chains
@@ -428,6 +437,9 @@ class Decider:
         value.makers.append(loop)
 
     def visit_reduce(self, node: Node, demands: list[Demand]) -> None:
+        if is_partition(node):
+            self.visit_movement(node, demands)
+            return
         reason = self.forced.get(node)
         if reason is None:
             reason = self.reduce_reason(node, demands)

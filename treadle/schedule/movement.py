@@ -23,6 +23,16 @@ ZERO = index.const(0)
 PURE = frozenset((ops.RESHAPE, ops.PERMUTE, ops.EXPAND, ops.SHRINK, ops.FLIP, ops.WINDOW))
 
 
+def is_partition(node: Node) -> bool:
+    """Whether a sum over the windows that meet an element has one term: windows as long as their
+    stride do not overlap. sum over k of unwindow(x)[i, k] = x[i // stride, i mod stride]"""
+    if node.op is not ops.REDUCE or node.arg[0] != "add" or node.src[0].op is not ops.UNWINDOW:
+        return False
+    axis, _, stride, dilation = node.src[0].arg
+    length = node.src[0].shape[axis + 1]
+    return node.arg[1] == (axis + 1,) and dilation == 1 and length == stride  # type: ignore[no-any-return]
+
+
 class Movements:
     """The maps, remembered by what they depend on, so that the layers of a network share them."""
 
@@ -42,6 +52,15 @@ class Movements:
                 found = _MAPS[node.op](node.arg, shape, position)
             self._mapped[key] = found
         return found
+
+    def partition_index(self, node: Node, position: Position) -> Mapped:
+        """As `source_index`, for a sum that is a partition; the source is that of its UNWINDOW."""
+        axis, _, stride, _ = node.src[0].arg
+        place = index.floordiv(position[axis], stride)
+        element = index.mod(position[axis], stride)
+        condition = index.lt(place, node.src[0].src[0].shape[axis])
+        inner = (*position[:axis], place, element, *position[axis + 1 :])
+        return inner, _condition([condition])
 
     def _reshaped(self, old: Shape, new: Shape, position: Position) -> Position:
         groups = self._groups.get((old, new))

@@ -139,22 +139,35 @@ def reads_in_step(call: Call, new: int, old: int) -> bool:
     that moment, so that the two may be the same memory."""
     if old not in call.reads:
         return True
-    stored = [n for n, buffer in enumerate(call.buffers) if buffer == new]
-    loaded = [n for n, buffer in enumerate(call.buffers) if buffer == old]
-    key = ("in step", tuple(stored), tuple(loaded))
-    return remember(call.kernel, key, lambda sink: _in_step(sink, stored, loaded))  # type: ignore[no-any-return]
+    stored, loaded = remember(call.kernel, "accesses", _accesses)
+    places: set[tuple[Node, ...] | None] = set()
+    for position, buffer in enumerate(call.buffers):
+        if buffer == new:
+            places |= stored.get(position, set())
+        if buffer == old:
+            places |= loaded.get(position, set())
+    return len(places) == 1 and None not in places
 
 
-def _in_step(sink: Node, stored: Sequence[int], loaded: Sequence[int]) -> bool:
-    places = {store.src[2:] for store in sink.src if store.src[0].arg[0] in stored}
-    if len(places) != 1:
-        return False
-    (place,) = places
-    inside = toposort([s for n in toposort(sink) if n.op is ops.KREDUCE for s in n.src])
-    if any(n.op is ops.LOAD and n.src[0].arg[0] in loaded for n in inside):
-        return False
-    loads = [n for n in toposort(sink) if n.op is ops.LOAD and n.src[0].arg[0] in loaded]
-    return all(load.src[1 : 1 + load.arg] == place for load in loads)
+Places = dict[int, set[tuple[Node, ...] | None]]
+
+
+def _accesses(sink: Node) -> tuple[Places, Places]:
+    """For each buffer of a kernel the indices that it is stored at, and loaded at (None stands for
+    any inside a reduction)."""
+    order = toposort(sink)
+    inside = toposort([s for n in order if n.op is ops.KREDUCE for s in n.src])
+    stored: Places = {}
+    loaded: Places = {}
+    for node in order:
+        if node.op is ops.LOAD:
+            loaded.setdefault(node.src[0].arg[0], set()).add(node.src[1 : 1 + node.arg])
+        elif node.op is ops.STORE:
+            stored.setdefault(node.src[0].arg[0], set()).add(node.src[2 : 2 + node.arg[0]])
+    for node in inside:
+        if node.op is ops.LOAD:
+            loaded[node.src[0].arg[0]].add(None)
+    return stored, loaded
 
 
 def launch_order(graph: Dependences, nbytes: Callable[[int], int]) -> list[Item]:

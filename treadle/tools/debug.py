@@ -8,14 +8,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 from treadle import config, log
 from treadle.engine import realize as engine
 from treadle.engine.cell import Cell
-from treadle.engine.estimate import Estimate, estimate
-from treadle.engine.program import Program
+from treadle.engine.estimate import Estimate, estimate, total_of
+from treadle.engine.program import Phase, Program, Step
 from treadle.ir import text
 from treadle.ir.node import toposort
 from treadle.kernel import pipeline
@@ -91,16 +90,25 @@ def _write(line: str) -> None:
 def _on_run(data: dict[str, Any]) -> None:
     program: Program = data["program"]
     if config.DEBUG.value >= 1:
-        _write(f"run on {data['device']}: {_summary(program)}; {data['seconds'] * 1e3:.3f} ms")
+        total = sum(data["seconds"]) * 1e3
+        _write(f"run on {program.backend.target.name}: {_summary(program)}; {total:.3f} ms")
     if config.DEBUG.value >= 2:
-        for number, (call, seconds) in enumerate(data["kernels"]):
-            what = estimate(call.kernel, known_sizes(call))
-            rate = what.bytes / max(seconds, 1e-9) / 1e9
-            speed = what.operations / max(seconds, 1e-9) / 1e9
-            _write(
-                f"  kernel {number}: {seconds * 1e6:9.1f} us  {counts(what)}  "
-                f"{rate:.1f} GB/s  {speed:.1f} Gop/s"
-            )
+        number = 0
+        for step, seconds in zip(data["steps"], data["seconds"], strict=True):
+            calls = step_calls(step)
+            parts = [estimate(call.kernel, known_sizes(call)) for call in calls]
+            what = total_of(parts)
+            rates = f"{what.bytes / seconds / 1e9:.1f} GB/s  {what.operations / seconds / 1e9:.1f} Gop/s"
+            last = f"-{number + len(calls) - 1}" if len(calls) > 1 else ""
+            _write(f"  kernel {number}{last}: {seconds * 1e6:.1f} us  {counts(what)}  {rates}")
+            number += len(calls)
+
+
+def step_calls(step: Step) -> list[Call]:
+    """The calls of a step, once each (a loop's are counted once)."""
+    if isinstance(step, Phase):
+        return list(step.calls)
+    return [call for inner in step.steps for call in step_calls(inner)]
 
 
 def _on_schedule(data: dict[str, Any]) -> None:
@@ -129,12 +137,5 @@ def _on_compile(data: dict[str, Any]) -> None:
 LISTENERS = {"run": _on_run, "schedule": _on_schedule, "compile": _on_compile}
 
 
-def listen(events: Iterable[str] = tuple(LISTENERS)) -> None:
-    """Print what the knob DEBUG asks for, from now on."""
-    for event in events:
-        if LISTENERS[event] not in log.listeners.setdefault(event, []):
-            log.listeners[event].append(LISTENERS[event])
-
-
-if config.DEBUG:
-    listen()
+for event, listener in LISTENERS.items():
+    log.listeners.setdefault(event, []).append(listener)

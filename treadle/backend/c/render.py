@@ -238,8 +238,8 @@ def _special(body: _Body, node: Node) -> None:
 @_step(ops.DEFINE)
 def _define(body: _Body, node: Node) -> None:
     _, size, scope = node.arg
-    if scope != "thread":
-        raise ValueError(f"a CPU program has scratch memory per thread only, not {scope}")
+    if scope != "thread" or not isinstance(size, int):
+        raise ValueError(f"scratch memory on the CPU is a thread's, of constant size: {node!r}")
     body.count += 1
     name = f"m{body.count}"
     of = memory_type(node.dtype.scalar)
@@ -253,7 +253,8 @@ def _loop(body: _Body, node: Node) -> None:
     body.count += 1
     name = f"i{body.count}"
     body.open.append([])
-    body.lines.append(f"  for (i64 {name} = {first}; {name} < {stop}; {name} += {node.arg[1]}) {{")
+    head = f"{register_type(node.dtype)} {name} = {first}; {name} < {stop}; {name} += {node.arg[1]}"
+    body.lines.append(f"  for ({head}) {{")
     body.set(node, name)
 
 
@@ -284,7 +285,7 @@ def _read(body: _Body, node: Node) -> None:
     name = f"r{body.count}"
     body.lines.append(f"  {of} {name} = ({of}){{0}};")
     test = body.names[mask[0]]
-    if mask[0].dtype.lanes == 1:
+    if dtype.lanes == 1:
         body.lines.append(f"  if ({test}) {name} = {place};")
     else:
         one = f"(({element} *)({body.names[buffer]} + {body.names[offset]}))[l]"
@@ -305,7 +306,7 @@ def _write(body: _Body, node: Node) -> None:
         body.lines.append(f"  {place} = {stored};")
         return
     test = body.names[mask[0]]
-    if mask[0].dtype.lanes == 1:
+    if dtype.lanes == 1:
         body.lines.append(f"  if ({test}) {place} = {stored};")
         return
     one = f"(({element} *)({body.names[buffer]} + {body.names[offset]}))[l]"

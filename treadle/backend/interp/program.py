@@ -131,7 +131,7 @@ class _Thread:
         if first >= stop:
             return end
         self.open.append((node, place, len(self.defined)))
-        self.define(node, np.int64(first))
+        self.define(node, node.dtype.compute.type(first))
         return place
 
     def leave(self, place: int) -> int:
@@ -147,7 +147,7 @@ class _Thread:
         if node.op is ops.LOOP and last is not None:
             following = int(last) + node.arg[1]
             if following < int(self.value(node.src[1])):
-                self.define(node, np.int64(following))
+                self.define(node, node.dtype.compute.type(following))
                 return begin
         self.open.pop()
         return place

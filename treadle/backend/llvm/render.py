@@ -40,7 +40,6 @@ INLINE_LINES = 400
 SHORT = 6
 
 BUFFER_ALIGNMENT = 64  # bytes; where every buffer of the engine begins
-ZERO_BYTES = 1024  # of zeros, for reads whose mask is false; room for 128 lanes
 
 
 def render(functions: Sequence[Function]) -> str:
@@ -67,7 +66,7 @@ class _Module:
         """The module, with these functions."""
         return "\n".join(
             (
-                f"@treadle.zero = private constant [{ZERO_BYTES} x i8] zeroinitializer, align 64",
+                "@treadle.zero = private constant i64 0",
                 *self.declarations.values(),
                 *self.helpers.values(),
                 *bodies,
@@ -157,7 +156,7 @@ class _Body:
         self.names = _Names()
         self.count = 0
         self.block = "entry"  # the label of the block that is being written
-        self.addresses: dict[tuple[str, str, str], str] = {}
+        self.addresses: dict[tuple[str, str], str] = {}
         # of each open loop and branch: what closes it, and the operands that were hidden inside it
         self.open: list[tuple[Callable[[], None], list[tuple[Node, str]]]] = []
         self.inlined = 0
@@ -214,12 +213,17 @@ class _Body:
         given = ", ".join([f"{register_type(s.dtype)} {value}" for s, value in pairs])
         return self.emit(f"call {register_type(node.dtype)} @{helper.name}({given}){attributes}")
 
-    def address(self, buffer: str, element: str, offset: str) -> str:
+    def address(self, buffer: Node, offset: Node) -> str:
         """The address of an element; the same one within a block is computed once."""
-        key = (buffer, element, offset)
+        key = (self.names[buffer], self.names[offset])
         found = self.addresses.get(key)
         if found is None:
-            found = self.emit(f"getelementptr {element}, ptr {buffer}, i64 {offset}")
+            place = key[1]
+            if offset.dtype.bits < 64:
+                word = "zext" if offset.dtype.kind == "u" else "sext"
+                place = self.emit(f"{word} {register_type(offset.dtype)} {place} to i64")
+            element = memory_type(buffer.dtype.scalar)
+            found = self.emit(f"getelementptr {element}, ptr {key[0]}, i64 {place}")
             self.addresses[key] = found
         return found
 
@@ -331,8 +335,8 @@ def _special(body: _Body, node: Node) -> None:
 @_step(ops.DEFINE)
 def _define(body: _Body, node: Node) -> None:
     _, size, scope = node.arg
-    if scope != "thread":
-        raise ValueError(f"a CPU program has scratch memory per thread only, not {scope}")
+    if scope != "thread" or not isinstance(size, int):
+        raise ValueError(f"scratch memory on the CPU is a thread's, of constant size: {node!r}")
     kind = f"[{size} x {memory_type(node.dtype.scalar)}]"
     body.names[node] = body.emit_entry(f"alloca {kind}, align {BUFFER_ALIGNMENT}")
 
@@ -341,7 +345,8 @@ def _define(body: _Body, node: Node) -> None:
 def _loop(body: _Body, node: Node) -> None:
     """A loop tested at its end. One that runs once has no jumps; one that surely runs, no guard."""
     first, stop = (body.names[s] for s in node.src)
-    step = node.arg[1]
+    step, of = node.arg[1], register_type(node.dtype)
+    below = f"icmp {'ult' if node.dtype.kind == 'u' else 'slt'} {of}"
     outer = dict(body.addresses)
     bounds = [s.value if s.op is ops.CONST else None for s in node.src]
     if None not in bounds and bounds[0] < bounds[1] <= bounds[0] + step:  # type: ignore[operator]
@@ -352,19 +357,19 @@ def _loop(body: _Body, node: Node) -> None:
     if None not in bounds and bounds[0] < bounds[1]:  # type: ignore[operator]
         body.lines.append(f"  br label %{start}")
     else:
-        some = body.emit(f"icmp slt i64 {first}, {stop}")
+        some = body.emit(f"{below} {first}, {stop}")
         body.lines.append(f"  br i1 {some}, label %{start}, label %{leave}")
     before = body.block
     body.start(start)
     counter, following = body.label("%i"), body.label("%n")
-    body.lines.append(f"  {counter} = phi i64 [ {first}, %{before} ], [ {following}, %{end} ]")
+    body.lines.append(f"  {counter} = phi {of} [ {first}, %{before} ], [ {following}, %{end} ]")
     body.names[node] = counter
 
     def close() -> None:
         body.lines.append(f"  br label %{end}")
         body.start(end)
-        body.lines.append(f"  {following} = add i64 {counter}, {step}")
-        again = body.emit(f"icmp slt i64 {following}, {stop}")
+        body.lines.append(f"  {following} = add {of} {counter}, {step}")
+        again = body.emit(f"{below} {following}, {stop}")
         body.lines.append(f"  br i1 {again}, label %{start}, label %{leave}")
         body.start(leave)
         body.addresses = outer
@@ -401,10 +406,10 @@ def _read(body: _Body, node: Node) -> None:
     dtype, scalar = node.dtype, node.dtype.scalar
     buffer, offset, *mask = node.src
     of, align = memory_type(dtype), scalar.itemsize
-    place = body.address(body.names[buffer], memory_type(scalar), body.names[offset])
+    place = body.address(buffer, offset)
     if not mask:
         stored = body.emit(f"load {of}, ptr {place}, align {align}")
-    elif mask[0].dtype.lanes == 1:
+    elif dtype.lanes == 1:
         # where the mask is false, a zero is read from elsewhere
         safe = body.emit(f"select i1 {body.names[mask[0]]}, ptr {place}, ptr @treadle.zero")
         stored = body.emit(f"load {of}, ptr {safe}, align {align}")
@@ -421,7 +426,7 @@ def _write(body: _Body, node: Node) -> None:
     buffer, offset, value, *mask = node.src
     dtype, scalar = value.dtype, value.dtype.scalar
     of, align = memory_type(dtype), scalar.itemsize
-    place = body.address(body.names[buffer], memory_type(scalar), body.names[offset])
+    place = body.address(buffer, offset)
     stored = store_form(body, dtype, body.names[value])
     if not mask:
         hint = ""
@@ -429,7 +434,7 @@ def _write(body: _Body, node: Node) -> None:
             align = _proven_alignment(body, buffer, offset, dtype)
             hint = ", !nontemporal !0" if align >= 16 else ""
         body.lines.append(f"  store {of} {stored}, ptr {place}, align {align}{hint}")
-    elif mask[0].dtype.lanes == 1:
+    elif dtype.lanes == 1:
         yes, leave = body.label("then"), body.label("done")
         body.lines.append(f"  br i1 {body.names[mask[0]]}, label %{yes}, label %{leave}")
         body.start(yes)
@@ -504,7 +509,7 @@ def _intrinsic(body: _Body, node: Node) -> None:
     name = node.arg[0]
     if name == "prefetch":
         buffer, offset = node.src
-        place = body.address(body.names[buffer], memory_type(buffer.dtype), body.names[offset])
+        place = body.address(buffer, offset)
         hints = (("i32", "0"), ("i32", "3"), ("i32", "1"))  # to read, into every cache, data
         body.intrinsic("llvm.prefetch.p0", "void", ("ptr", place), *hints)
     elif name == "shuffle":

@@ -1,0 +1,53 @@
+"""A kernel in the making: what the families of the heuristic share."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from treadle.backend.base import Target
+from treadle.kernel.actions import Action, serial_leaves
+from treadle.kernel.analysis import Facts, points
+from treadle.kernel.kernel import Kernel, Stmt
+
+SERIAL_WORK = 20_000  # additions below which a kernel is one task
+TASK_WORK = 32_768  # additions that a task should have
+
+
+class Plan:
+    """A kernel being scheduled, and the actions so far."""
+
+    def __init__(self, kernel: Kernel, target: Target) -> None:
+        self.kernel = kernel
+        self.target = target
+        self.actions: list[Action] = []
+        self.note_facts()
+
+    def do(self, action: Action) -> None:
+        """Applies an action and notes it."""
+        self.kernel = action(self.kernel)
+        self.actions.append(action)
+
+    def note_facts(self) -> None:
+        """Looks at the statements anew: after ranges were merged, before they are split."""
+        self.facts = {s.name: Facts(self.kernel, s) for s in self.kernel.statements}
+        self.__dict__.pop("serial", None)
+
+    @cached_property
+    def serial(self) -> frozenset[str]:
+        """Leaves whose order is part of a scatter's meaning."""
+        found: frozenset[str] = frozenset()
+        for statement in self.kernel.statements:
+            found |= serial_leaves(self.kernel, statement)
+        return found
+
+    def users(self, leaf: str) -> list[Stmt]:
+        """The statements that run under a leaf."""
+        return [s for s in self.kernel.statements if leaf in s.order]
+
+    def reduced(self, leaf: str) -> bool:
+        """Whether some statement reduces over a leaf."""
+        return any(leaf in s.reduced for s in self.kernel.statements)
+
+    def work(self) -> int:
+        """Additions of the whole kernel."""
+        return sum(points(self.kernel, s.order) * self.facts[s.name].cost for s in self.kernel.statements)
