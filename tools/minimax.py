@@ -238,6 +238,21 @@ def atan_row(degree: int) -> Fit:
     )
 
 
+def tanh_row(degree: int) -> Fit:
+    """tanh(x) = x + x^3 p(x^2), relative, for x up to 0.55."""
+
+    def tanh(x: Decimal) -> Decimal:
+        return 1 - 2 / ((2 * x).exp() + 1)
+
+    return row(
+        in_square(lambda x: (tanh(x) / x - 1) / x**2),
+        in_square(lambda x: x**3 / tanh(x)),
+        "1e-9",
+        "0.3026",
+        degree,
+    )
+
+
 def erf_near_row(degree: int, edge: str) -> Fit:
     """erf(x) = x + x p(x^2), relative, for x up to the edge."""
     return row(
@@ -273,8 +288,10 @@ ROWS: dict[tuple[str, int], Callable[[], Fit]] = {
     ("SIN", 64): lambda: sin_row(5),
     ("COS", 32): lambda: cos_row(2),
     ("COS", 64): lambda: cos_row(5),
-    ("ATAN", 32): lambda: atan_row(5),
-    ("ATAN", 64): lambda: atan_row(12),
+    ("ATAN", 32): lambda: atan_row(4),
+    ("ATAN", 64): lambda: atan_row(11),
+    ("TANH", 32): lambda: tanh_row(3),
+    ("TANH", 64): lambda: tanh_row(9),
     ("ERF_NEAR", 32): lambda: erf_near_row(5, "0.92"),
     ("ERF_NEAR", 64): lambda: erf_near_row(10, "0.75"),
     ("ERF_FAR", 32): lambda: erf_far_row(7, "0.92", "4", "0"),
@@ -282,17 +299,20 @@ ROWS: dict[tuple[str, int], Callable[[], Fit]] = {
 }
 
 
-def main(prefix: str) -> None:
-    """Print the rows whose name begins with `prefix`, as polynomials.py holds them."""
-    for (name, bits), make in ROWS.items():
-        if name.startswith(prefix):
-            fit = make()
-            found, error = coefficients(fit, bits)
-            print(f"{name}_{bits} = (  # 2^{np.log2(error):.1f}")
+def text(prefix: str = "") -> str:
+    """The tables whose names begin with `prefix`, as `treadle/ir/polynomials.py` holds them."""
+    lines = []
+    for name in dict.fromkeys(name for name, _ in ROWS if name.startswith(prefix)):
+        lines.append(f"{name}: dict[int, tuple[float, ...]] = {{")
+        for bits in (bits for known, bits in ROWS if known == name):
+            found, error = coefficients(ROWS[name, bits](), bits)
+            lines.append(f"    {bits}: (  # 2^{np.log2(error):.1f}")
             for c in found:
-                print(f"    {np.float32(c) if bits == 32 else c},")
-            print(")")
+                lines.append(f"        {np.float32(c) if bits == 32 else np.float64(c)!s},")
+            lines.append("    ),")
+        lines.append("}")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "")
+    print(text(sys.argv[1] if len(sys.argv) > 1 else ""), end="")

@@ -99,6 +99,18 @@ def drawn(entry: Public) -> Callable[..., Any]:
     return run
 
 
+def keyed(entry: Public) -> Callable[..., Any]:
+    """A function that may draw: it takes a key from the seeded sequence when it does."""
+    lifted = lift(entry)
+
+    @wraps(lifted)
+    def run(*args: Any, **named: Any) -> Any:
+        named.setdefault("random_key", generator.next_key)
+        return lifted(*args, **named)
+
+    return run
+
+
 def created(entry: Public) -> Callable[..., Any]:
     """A function that makes a tensor from nothing."""
     lifted = lift(entry)
@@ -150,6 +162,8 @@ def attach() -> None:
     for name, entry in METHODS.items():
         if entry.kind == "random":
             setattr(Tensor, name, staticmethod(drawn(entry)))
+        elif entry.kind == "keyed":
+            setattr(Tensor, name, keyed(entry))
         elif entry.kind == "creates":
             setattr(Tensor, name, staticmethod(created(entry)))
         elif entry.kind == "property":

@@ -15,6 +15,7 @@ import numpy as np
 from treadle import convert, dims
 from treadle.engine import device as devices
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
+from treadle.engine.history import fold, tracked, unfold
 from treadle.engine.realize import LOCK, realize
 from treadle.engine.storage import memory
 from treadle.graph import build, grad, indexing
@@ -24,7 +25,6 @@ from treadle.ir.dtype import DType
 from treadle.ir.node import Node, toposort
 
 _recording = True  # False inside no_grad()
-_tracked: dict[Node, Any] = {}  # leaf -> weak reference to the cell that requires its gradient
 
 
 class Tensor(Cell):
@@ -237,11 +237,12 @@ class Tensor(Cell):
         """Whether a gradient flows back to this tensor or through it."""
         if self._requires_grad:
             return True
-        if not _tracked:
+        if not tracked:
             return False
-        order = toposort(self.node)
-        leaves = [n for n in order if n in _tracked]
-        return bool(leaves) and self.node in grad.reaching(order, leaves)
+        root, _ = unfold(self.node)
+        order = toposort(root)
+        leaves = [n for n in order if n in tracked]
+        return bool(leaves) and root in grad.reaching(order, leaves)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -252,7 +253,7 @@ class Tensor(Cell):
             self._track(memory.defer(build.stop_gradient(self.node), self.device))
         elif not value:
             self._requires_grad = False
-            _tracked.pop(self.node, None)
+            tracked.pop(self.node, None)
 
     def requires_grad_(self, value: bool = True) -> Tensor:
         """Set `requires_grad`. Returns itself."""
@@ -261,9 +262,9 @@ class Tensor(Cell):
 
     def _track(self, leaf: Node) -> None:
         """This cell is `leaf` from now on, and its gradient is wanted."""
-        _tracked.pop(self.node, None)
+        tracked.pop(self.node, None)
         self.node = leaf
-        _tracked[leaf] = convert.reference(self, _tracked, leaf)
+        tracked[leaf] = convert.reference(self, tracked, leaf)
 
     @property
     def is_leaf(self) -> bool:
@@ -286,12 +287,13 @@ class Tensor(Cell):
         RuntimeError if nothing below requires a gradient.
         """
         seed = self._seed(gradient)
-        leaves = [n for n in toposort(self.node) if n in _tracked]
-        nodes = grad.gradients([self.node], [seed], leaves, unreached="none")
+        root, folded = unfold(self.node)
+        leaves = [n for n in toposort(root) if n in tracked]
+        nodes = fold(grad.gradients([root], [seed], leaves, unreached="none"), folded)
         if not any(nodes):
             raise RuntimeError("backward: no tensor that this one depends on has requires_grad=True")
         for leaf, node in zip(leaves, nodes, strict=True):
-            cell = _tracked[leaf]()
+            cell = tracked[leaf]()
             if cell is None or node is None:
                 continue
             new = Tensor._of(node, self.bindings)
@@ -299,8 +301,10 @@ class Tensor(Cell):
 
     def gradient(self, *targets: Tensor, gradient: Any = None) -> list[Tensor]:
         """d self / d target for each target, as tensors; nothing is accumulated."""
-        nodes = grad.gradients([self.node], [self._seed(gradient)], [t.node for t in targets])
-        return [Tensor._of(node, self.bindings) for node in nodes]
+        root, folded = unfold(self.node)
+        wanted = [unfold(target.node)[0] for target in targets]
+        nodes = fold(grad.gradients([root], [self._seed(gradient)], wanted), folded)
+        return [Tensor._of(node, self.bindings) for node in nodes if node is not None]
 
     def _seed(self, gradient: Any) -> Node:
         if gradient is not None:

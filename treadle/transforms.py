@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any
 
 from treadle.engine.cell import NO_BINDINGS, bind
+from treadle.engine.history import fold, tracked, unfold
 from treadle.engine.storage import memory
 from treadle.graph import build
 from treadle.graph import scan as loops
@@ -46,18 +47,28 @@ def value_and_grad(
             wanted += [tensor.node for tensor in own]
             structures.append((structure, len(own)))
             inner[number] = unflatten(structure, own)
-        result = f(*inner, **named)
+        tracked.update(dict.fromkeys(wanted, _nobody))
+        try:
+            result = f(*inner, **named)
+        finally:
+            for stand_in in wanted:
+                del tracked[stand_in]
         if not isinstance(result, Tensor) or result.numel() != 1 or not result.dtype.is_float:
             shown = f"a tensor of {result.dtype} {result.shape}" if isinstance(result, Tensor) else repr(result)
             raise TypeError(f"grad: the function must return one floating number as a tensor, not {shown}")
         seed = build.const(1, result.dtype, result.node.shape)
-        found = gradients([result.node], [seed], wanted, unreached="zero")
+        root, folded = unfold(result.node)
+        found = fold(gradients([root], [seed], wanted, unreached="zero"), folded)
         value, *outer = loops.substitute([result.node, *found], given)  # type: ignore[list-item]
         tensors = iter([Tensor._of(node, result.bindings) for node in outer])
         trees = [unflatten(s, [next(tensors) for _ in range(count)]) for s, count in structures]
         return Tensor._of(value, result.bindings), trees[0] if isinstance(argnums, int) else tuple(trees)
 
     return run
+
+
+def _nobody() -> None:
+    """In place of a weak reference to a cell: the gradient is returned, not left in one."""
 
 
 def _argument(leaf: Any, given: dict[Node, Node]) -> Tensor:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from treadle.ir.decompose import decompose
 
 from treadle import extras
 from treadle.backend.base import Backend, Function
@@ -20,6 +19,7 @@ from treadle.backend.interp.program import run_function
 from treadle.backend.llvm import spell as llvm_spell
 from treadle.ir import dtype as dtypes
 from treadle.ir import ops
+from treadle.ir.decompose import decompose
 from treadle.ir.dtype import TENSOR_DTYPES, DType, bool_, from_compute, index, void
 from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op

@@ -254,3 +254,43 @@ def test_a_loop_that_reads_nothing_keeps_constant_memory():
         counts.append(len(memory.buffers))
     assert counts[2] == counts[4]
     np.testing.assert_allclose(w.numpy(), 0.8**5)
+
+
+# ---- values that are read before the derivative is taken -------------------------------------------
+def test_backward_works_after_the_value_was_read():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    hidden = (x * x).realize()
+    loss = (hidden * 3).sum()
+    assert loss.item() == 15
+    assert loss.requires_grad
+    loss.backward()
+    assert x.grad.tolist() == [6, 12]
+
+
+def test_backward_through_a_parameter_that_was_changed_since_raises():
+    w = Tensor([2.0], requires_grad=True)
+    loss = (w * w).sum()
+    loss.item()
+    with treadle.no_grad():
+        w += 1
+    w.realize()
+    with pytest.raises(RuntimeError, match="overwritten"):
+        loss.backward()
+
+
+def test_a_value_read_inside_a_function_that_is_differentiated():
+    def f(x):
+        y = x * x
+        return y * 2 if y.item() > 1 else y
+
+    assert treadle.grad(f)(Tensor(3.0)).item() == 12
+
+
+def test_in_place_addition_of_something_tracked_keeps_its_gradient():
+    w = Tensor([2.0], requires_grad=True)
+    total = Tensor([0.0]).realize()
+    for _ in range(3):
+        total += w * w
+        total.realize()
+    total.sum().backward()
+    assert w.grad.tolist() == [12]

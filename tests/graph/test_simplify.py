@@ -191,15 +191,13 @@ def test_a_rule_leaves_alone_what_it_would_change() -> None:
 def extremes(dtype: DType) -> Array:
     """Values at the ends of a type, and around those of smaller types."""
     if dtype.is_float:
-        ends = [0.0, -0.0, 0.3, -2.7, 2049.0, 70000.0, 1e30, -1e30, 16777217.0, INF, -INF, NAN]
-        return evaluate([b.cast(leaf(0, np.array(ends)), dtype)], {leaf(0, np.array(ends)): ends})[
-            0
-        ]
+        numbers = [0.0, -0.0, 0.3, -2.7, 2049.0, 70000.0, 1e30, -1e30, 16777217.0, INF, -INF, NAN]
+        ends = np.array(numbers)
+        return evaluate([b.cast(leaf(0, ends), dtype)], {leaf(0, ends): ends})[0]
     if dtype is bool_:
         return np.array([False, True])
-    around = [
-        s * (1 << n) + d for n in (7, 8, 11, 15, 24, 31, 53) for d in (-1, 0, 1) for s in (1, -1)
-    ]
+    powers = [sign << n for n in (7, 8, 11, 15, 24, 31, 53) for sign in (1, -1)]
+    around = [power + d for power in powers for d in (-1, 0, 1)]
     inside = [n for n in (0, 1, *around, dtype.min, dtype.max) if dtype.min <= n <= dtype.max]
     return np.array(inside, dtype.storage)
 

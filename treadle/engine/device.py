@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
+from collections.abc import Callable
 from typing import Any
 
-from treadle import config, extras
+from treadle import config, extras, host
 from treadle.backend.base import Backend
+from treadle.engine import disk
 
 # device name -> the plugin that serves it
 PLUGINS = {"CPU": "llvm", "C": "c", "INTERP": "interp"}
@@ -29,19 +30,29 @@ def backend(device: str) -> Backend:
 
 
 def threads() -> int:
-    """Threads that run a program: the knob THREADS, or the cores this process may use (at most 32)."""
-    chosen = int(config.THREADS)
-    if chosen:
-        return max(1, min(32, chosen))
-    try:
-        return min(32, len(os.sched_getaffinity(0)))
-    except AttributeError:
-        return min(32, os.cpu_count() or 1)
+    """Threads that run a program: the knob THREADS, or what the machine offers."""
+    return max(1, int(config.THREADS)) if config.THREADS else host.threads()
+
+
+@functools.cache
+def kept_compile(device: str) -> Callable[[str], bytes]:
+    """The backend's `compile` for text that is the same in every process: it looks on disk first."""
+    plugin = backend(device)
+
+    def compile_text(source: str) -> bytes:
+        name = f"{disk.digest(source, plugin.code_key)}.text"
+        code = disk.read(name)
+        if code is None:
+            code = plugin.compile(source)
+            disk.write(name, code)
+        return code
+
+    return compile_text
 
 
 @functools.cache
 def _runner(device: str, count: int, portable: bool) -> Any:
-    return backend(device).run(threads=count, portable=portable)
+    return backend(device).run(threads=count, portable=portable, compile=kept_compile(device))
 
 
 def runner(device: str) -> Any:

@@ -21,6 +21,7 @@ from treadle import config
 from treadle.engine import device as devices
 from treadle.engine.cell import Cell, bind, dependants, readers
 from treadle.engine.compile import Compiler
+from treadle.engine.history import carries_gradient, remember
 from treadle.engine.normal import Normal, normalise
 from treadle.engine.program import Program, nbytes
 from treadle.engine.storage import Buffer, memory
@@ -43,13 +44,14 @@ class Job:
     who asked for it; leaf: the deferred leaf that it fills (one of the two is None). level: in which
     round it runs."""
 
-    __slots__ = ("node", "target", "cell", "leaf", "level", "buffer", "in_place")
+    __slots__ = ("node", "target", "cell", "leaf", "leaves", "level", "buffer", "in_place")
 
     def __init__(self, node: Node, target: Node | None, cell: Cell | None, leaf: Node | None) -> None:
         self.node = node
         self.target = target
         self.cell = cell
         self.leaf = leaf
+        self.leaves: list[Node] = []  # those below `node`
         self.level = 0
         self.buffer: Buffer | None = None
         self.in_place = target is not None
@@ -61,10 +63,13 @@ class Job:
             return
         if self.target is not None:
             memory.fill(self.target, self.buffer)
+            memory.overwritten(self.target)
             self.cell.node, self.cell.target = self.target, None
-        else:
-            device = device_of(self.node)
-            self.cell.node = memory.leaf(self.node.dtype, self.node.shape, device, self.buffer)
+            return
+        device = device_of(self.node)
+        self.cell.node = memory.leaf(self.node.dtype, self.node.shape, device, self.buffer)
+        if carries_gradient(self.leaves):
+            remember(self.cell.node, self.node, self.leaves)
 
 
 def realize(cells: Iterable[Cell]) -> None:
@@ -134,18 +139,21 @@ def order_levels(jobs: Sequence[Job]) -> None:
     """A job runs in a round after the deferred leaves it reads. It takes over its target's memory
     only if nobody reads the target in a later round."""
     fills = {job.leaf: job for job in jobs if job.leaf is not None}
-    reads = [[n for n in toposort(job.node) if n.op is ops.BUFFER] for job in jobs]
+    for job in jobs:
+        job.leaves = [node for node in toposort(job.node) if node.op is ops.BUFFER]
+        if job.cell is not None and job.target is not None and carries_gradient(job.leaves):
+            job.target = job.cell.target = None  # the old value may be asked for by a derivative
     if fills:
         changed = True
         while changed:  # as many times as there are rounds
             changed = False
-            for job, leaves in zip(jobs, reads, strict=True):
-                level = max((fills[n].level + 1 for n in leaves if n in fills), default=0)
+            for job in jobs:
+                level = max((fills[n].level + 1 for n in job.leaves if n in fills), default=0)
                 if level > job.level:
                     job.level, changed = level, True
     last_read: dict[Node, int] = {}
-    for job, leaves in zip(jobs, reads, strict=True):
-        for leaf in leaves:
+    for job in jobs:
+        for leaf in job.leaves:
             last_read[leaf] = max(last_read.get(leaf, 0), job.level)
     for job in jobs:
         if job.target is not None:
@@ -186,6 +194,8 @@ def run_on(device: str, jobs: list[Job], bindings: dict[str, int]) -> None:
         raise IndexError(describe(program, flag, normal, jobs))
     for job, buffer in zip(jobs, results, strict=True):
         job.buffer = buffer
+        if job.target is not None and buffer is memory[job.target]:
+            memory.overwritten(job.target)
         if job.leaf is not None:
             memory.fill(job.leaf, buffer)
 

@@ -102,6 +102,8 @@ class _Memory:
     def __init__(self) -> None:
         self.buffers: dict[int, Buffer] = {}
         self.deferred: dict[int, tuple[Node, Node | None]] = {}
+        self.history: dict[int, tuple[Node, list[tuple[Node, int]]]] = {}  # see engine/history.py
+        self.versions: dict[int, int] = {}
         self.watch: dict[int, weakref.ref[Node]] = {}
         self.numbers = count()
 
@@ -113,9 +115,8 @@ class _Memory:
             self.buffers[slot] = buffer
 
         def gone(_: object, slot: int = slot) -> None:
-            self.buffers.pop(slot, None)
-            self.deferred.pop(slot, None)
-            self.watch.pop(slot, None)
+            for table in (self.buffers, self.deferred, self.history, self.versions, self.watch):
+                table.pop(slot, None)
 
         self.watch[slot] = weakref.ref(node, gone)
         return node
@@ -134,6 +135,15 @@ class _Memory:
         """(slot, leaf) of every deferred leaf alive."""
         found = ((slot, self.watch[slot]()) for slot in list(self.deferred))
         return [(slot, leaf) for slot, leaf in found if leaf is not None]
+
+    def version(self, leaf: Node) -> int:
+        """How often the value of a leaf has been overwritten."""
+        return self.versions.get(leaf.arg[0], 0)
+
+    def overwritten(self, leaf: Node) -> None:
+        """The leaf's value is gone: another one is in its memory."""
+        self.versions[leaf.arg[0]] = self.version(leaf) + 1
+        self.history.pop(leaf.arg[0], None)
 
     def fill(self, leaf: Node, buffer: Buffer) -> None:
         """The memory of a leaf is `buffer` from now on."""

@@ -53,7 +53,7 @@ __all__ = [
     "window", "window_pair", "zeros_like",
 ]  # fmt: skip
 
-_quiet_cast: Callable[[np.ndarray, DType, DType], np.ndarray] = meaning.quiet(meaning.cast)  # type: ignore[no-untyped-call]
+_quiet_cast = meaning.quiet(meaning.cast)
 
 # How a message spells an operation that the user writes with a sign or another name.
 _WORDS = {
@@ -89,7 +89,8 @@ def _scalar(value: bool | int | float, dtype: DType, negative_zero: bool) -> Nod
         except OverflowError:
             number = f"{str(value)[:12]}.."
             raise OverflowError(f"the int {number} is too large for a float") from None
-    return Node(ops.CONST, dtype, (), dtype.to_bits(value))
+    with np.errstate(over="ignore"):  # a float that is too large for the dtype is infinite in it
+        return Node(ops.CONST, dtype, (), dtype.to_bits(value))
 
 
 def constant_of(x: Node) -> Node | None:
@@ -481,11 +482,17 @@ def unwindow(x: Node, axis: int, size: Dim, stride: int, dilation: int) -> Node:
 
 # ---- reduce --------------------------------------------------------------------------------------
 @overload
-def reduce(monoid: str, x: Node, axes: Any = None, keepdim: bool = False) -> Node: ...
+def reduce(monoid: str, x: Node, axes: Any = None, keepdim: bool = False) -> Node:
+    """Of one component."""
+
+
 @overload
 def reduce(
     monoid: str, x: tuple[Node, ...], axes: Any = None, keepdim: bool = False
-) -> tuple[Node, ...]: ...
+) -> tuple[Node, ...]:
+    """Of several."""
+
+
 def reduce(monoid: str, x: Any, axes: Any = None, keepdim: bool = False) -> Any:
     """`x` folded over axes (None: all) by a monoid of `ir/monoid.py`. For a monoid with several
     components (argmax) `x` is a tuple of them and so is the result.

@@ -254,7 +254,7 @@ def _integer_power(x: Node, power: Node) -> Node:
 
 @public("square", source="PyTorch", namespace=True)
 def square(x: Operand) -> Node:
-    """x * x."""
+    """x * x, in the dtype of x."""
     node = node_of(x)
     return mul(node, node)
 

@@ -72,30 +72,30 @@ def _ranks(a: Node, b: Node, wanted: tuple[int, int], name: str, words: str) -> 
 
 
 @public("dot", source="PyTorch")
-def dot(x: Node, other: Node) -> Node:
+def dot(x: Node, tensor: Node) -> Node:
     """The sum of the products of two vectors."""
-    _ranks(*_checked(x, other, "dot"), (1, 1), "dot", "two vectors")
-    return matmul(x, other)
+    _ranks(*_checked(x, tensor, "dot"), (1, 1), "dot", "two vectors")
+    return matmul(x, tensor)
 
 
 @public("mv", source="PyTorch")
-def mv(x: Node, vector: Node) -> Node:
+def mv(x: Node, vec: Node) -> Node:
     """A matrix times a vector."""
-    _ranks(*_checked(x, vector, "mv"), (2, 1), "mv", "a matrix and a vector")
-    return matmul(x, vector)
+    _ranks(*_checked(x, vec, "mv"), (2, 1), "mv", "a matrix and a vector")
+    return matmul(x, vec)
 
 
 @public("mm", source="PyTorch")
-def mm(x: Node, other: Node) -> Node:
+def mm(x: Node, mat2: Node) -> Node:
     """A matrix times a matrix."""
-    _ranks(*_checked(x, other, "mm"), (2, 2), "mm", "two matrices")
-    return matmul(x, other)
+    _ranks(*_checked(x, mat2, "mm"), (2, 2), "mm", "two matrices")
+    return matmul(x, mat2)
 
 
 @public("bmm", source="PyTorch")
-def bmm(x: Node, other: Node) -> Node:
+def bmm(x: Node, mat2: Node) -> Node:
     """As many matrix products as the two tensors have matrices: (b, m, k) with (b, k, n)."""
-    a, b = _checked(x, other, "bmm")
+    a, b = _checked(x, mat2, "bmm")
     _ranks(a, b, (3, 3), "bmm", "two 3-d tensors")
     if not shapes.same(a.shape[0], b.shape[0]):
         raise ValueError(
@@ -105,10 +105,10 @@ def bmm(x: Node, other: Node) -> Node:
 
 
 @public("outer", source="PyTorch")
-def outer(x: Node, other: Node) -> Node:
+def outer(x: Node, vec2: Node) -> Node:
     """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""
-    _ranks(*_checked(x, other, "outer"), (1, 1), "outer", "two vectors")
-    return mul(reshape(x, (x.shape[0], 1)), reshape(other, (1, other.shape[0])))
+    _ranks(*_checked(x, vec2, "outer"), (1, 1), "outer", "two vectors")
+    return mul(reshape(x, (x.shape[0], 1)), reshape(vec2, (1, vec2.shape[0])))
 
 
 @public("addmm", source="PyTorch")

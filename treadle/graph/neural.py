@@ -296,7 +296,8 @@ def group_norm(
 def dropout(x: Node, p: float = 0.5, *, random_key: Any) -> Node:
     """x with each element set to 0 with probability p, and the others divided by 1 - p.
 
-    random_key: which random numbers, see `random.py`.
+    random_key: which random numbers, see `random.py`; or a function that gives a key when one is
+    needed.
     Source: Srivastava et al., "Dropout: a simple way to prevent overfitting", 2014.
     """
     if not 0 <= p <= 1:
@@ -306,7 +307,7 @@ def dropout(x: Node, p: float = 0.5, *, random_key: Any) -> Node:
         return x
     if p == 1:
         return mul(x, 0)
-    kept = le(p, rand(random_key, x.shape))
+    kept = le(p, rand(random_key() if callable(random_key) else random_key, x.shape))
     wide = cast(x, x.dtype.accumulator)
     return cast(where(kept, mul(wide, 1 / (1 - p)), 0), x.dtype)
 

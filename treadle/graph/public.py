@@ -16,7 +16,16 @@ from typing import Any, TypeVar
 
 SOURCES = ("PyTorch", "Array API", "NumPy", "tinygrad", "treadle")
 GRADIENTS = ("yes", "no", "int")
-SPELLINGS = {"dim": "axis", "dims": "axes", "keepdim": "keepdims"}  # ours: also accepted
+# our name of an argument -> what else users call it
+SPELLINGS = {
+    "dim": ("axis",),
+    "dims": ("dim", "axes", "axis"),
+    "keepdim": ("keepdims",),
+    "shape": ("size",),
+    "size": ("shape",),
+    "repeats": ("sizes",),
+}
+_VARIADIC = 0x04  # the flag of a code object that has `*arguments`
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,7 +38,8 @@ class Public:
     semantics it follows. gradient: "yes"; "no" (the derivative is zero almost everywhere, or there
     is none); "int" (the result is an integer or a bool). kind: "method"; "property" (a method
     without parentheses); "creates" (takes no tensor: a static method); "random" (creates, and its
-    first argument is a key that the face draws).
+    first argument is a key that the face draws); "keyed" (a method that may draw: the face gives
+    its keyword `random_key` a function that does).
     """
 
     name: str
@@ -76,21 +86,26 @@ def public(
 
 
 def _either_spelling(function: F, name: str) -> F:
-    """`function` that also takes the other spelling of its keyword arguments."""
+    """`function` that also takes the other spellings of its keyword arguments, and what it takes as
+    `*shape` or `*dims` by that keyword."""
     code = unwrap(function).__code__
-    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    other = {SPELLINGS[ours]: ours for ours in arguments if ours in SPELLINGS}
-    other = {theirs: ours for theirs, ours in other.items() if theirs not in arguments}
-    if not other:
+    count = code.co_argcount + code.co_kwonlyargcount
+    variadic = code.co_varnames[count] if code.co_flags & _VARIADIC else None
+    arguments = code.co_varnames[: count + (variadic is not None)]
+    ours = {other: own for own in arguments for other in SPELLINGS.get(own, ())}
+    ours = {other: own for other, own in ours.items() if other not in arguments}
+    if not ours and variadic is None:
         return function
 
     @wraps(function)
     def either(*args: Any, **named: Any) -> Any:
-        for theirs in [key for key in named if key in other]:
-            ours = other[theirs]
-            if ours in named:
-                raise TypeError(f"{name}: {ours} and {theirs} are one argument; give one of them")
-            named[ours] = named.pop(theirs)
+        for other in [key for key in named if key in ours]:
+            own = ours[other]
+            if own in named:
+                raise TypeError(f"{name}: {own} and {other} are one argument; give one of them")
+            named[own] = named.pop(other)
+        if variadic in named:
+            args = (*args, named.pop(variadic))
         return function(*args, **named)
 
     return either  # type: ignore[return-value]

@@ -1,12 +1,16 @@
 """Element types: their names, widths, NumPy storage, rounding, and promotion.
 
-A :class:`DType` is interned: `float32.vec(16)` is the same object every time, so `is` compares types.
-`index` is the type of addresses and dimensions; it is 64 bits wide and never the type of a tensor.
+A :class:`DType` is interned: `float32.vec(16)` is the same object every time, so `is` compares
+types. `index` is the type of addresses and dimensions; it is 64 bits wide and never the type of a
+tensor.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from struct import Struct
+from typing import cast
 
 import numpy as np
 
@@ -66,13 +70,13 @@ class DType:
 
     @property
     def compute(self) -> np.dtype:
-        """The NumPy dtype in which the interpreter holds values of this type (bfloat16: float32)."""
+        """The NumPy dtype in which the interpreter holds values (of bfloat16: float32)."""
         return _COMPUTE.get(self.name, _STORAGE[self.name])
 
     @property
     def accumulator(self) -> DType:
         """The type in which sums of this type are carried: float32 for half and bfloat16."""
-        return float32 if self.kind == "f" and self.bits == 16 else self
+        return float32.vec(self.lanes) if self.kind == "f" and self.bits == 16 else self
 
     @property
     def min(self) -> int | float | bool:
@@ -92,7 +96,7 @@ class DType:
         """The value as constants hold it: floats as their bit pattern, so that 0.0 is not -0.0
         and NaN equals itself; integers and bools as the Python int, wrapped to the width."""
         if self.kind == "f":
-            return int(from_compute(self, np.asarray(value, dtype=self.compute)).view(f"u{self.itemsize}"))
+            return _float_bits(self, float(value))
         if self.kind == "b":
             return int(bool(value))
         value = int(value) & ((1 << self.bits) - 1)
@@ -104,8 +108,10 @@ class DType:
             return bool(bits)
         if self.kind != "f":
             return bits
-        stored = np.asarray(bits, dtype=f"u{self.itemsize}").view(self.storage)
-        return float(to_compute(self, stored))
+        number, integer = _PACKED[self.bits]
+        if self.scalar is bfloat16:
+            bits, number, integer = bits << 16, *_PACKED[32]
+        return cast(float, number.unpack(integer.pack(bits))[0])
 
 
 bool_ = DType("bool", "b", 1)
@@ -132,6 +138,29 @@ BY_NAME: dict[str, DType] = {d.name: d for d in (*TENSOR_DTYPES, index, void)}
 _STORAGE = {d.name: np.dtype(d.name) for d in TENSOR_DTYPES if d is not bfloat16}
 _STORAGE |= {"bfloat16": np.dtype("uint16"), "index": np.dtype("int64"), "void": np.dtype("V1")}
 _COMPUTE = {"bfloat16": np.dtype("float32")}
+
+
+# bits -> how Python packs a float of that width, and the unsigned integer over the same bytes
+_PACKED = {
+    n: (Struct(f), Struct(i)) for n, f, i in ((16, "e", "H"), (32, "f", "I"), (64, "d", "Q"))
+}
+
+
+def _float_bits(dtype: DType, value: float) -> int:
+    """The bit pattern of a float: rounded to nearest, ties to even, to infinity past the greatest;
+    bfloat16 through float32."""
+    brain = dtype.scalar is bfloat16
+    number, integer = _PACKED[32 if brain else dtype.bits]
+    try:
+        packed = number.pack(value)
+    except OverflowError:
+        packed = number.pack(math.copysign(math.inf, value))
+    bits = cast(int, integer.unpack(packed)[0])
+    if not brain:
+        return bits
+    if math.isnan(value):
+        return bits >> 16 | 0x40
+    return (bits + (bits >> 16 & 1) + 0x7FFF) >> 16
 
 
 def from_name(text: str) -> DType:
@@ -161,7 +190,7 @@ def to_compute(dtype: DType, stored: np.ndarray) -> np.ndarray:
 
 
 def from_compute(dtype: DType, values: np.ndarray) -> np.ndarray:
-    """Computed values as they are stored; bfloat16 rounds to nearest, ties to even, NaN stays NaN."""
+    """Computed values as they are stored: bfloat16 rounds to nearest, ties to even; NaN stays."""
     if dtype.scalar is not bfloat16:
         return values
     bits = np.asarray(values, dtype=np.float32).view(np.uint32)
@@ -201,4 +230,3 @@ def promote(a: DType, b: DType) -> DType:
     if unsigned.bits == 64:
         return float32
     return BY_NAME[f"int{unsigned.bits * 2}"]
-

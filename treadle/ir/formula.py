@@ -101,8 +101,8 @@ class Value:
         return Value(ops.NOT(self.node))
 
     def cast(self, dtype: DType) -> Value:
-        """The value as `dtype`."""
-        return Value(ops.CAST(self.node, dtype=dtype))
+        """The value as `dtype`; itself if it is one."""
+        return self if self.dtype is dtype else Value(ops.CAST(self.node, dtype=dtype))
 
     def bitcast(self, dtype: DType) -> Value:
         """The bits read as `dtype`, which has the same width."""

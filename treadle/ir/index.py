@@ -20,10 +20,7 @@ from functools import reduce
 from math import gcd
 
 from treadle.ir import ops
-from treadle.ir.dtype import bool_
-from treadle.ir.dtype import index as INDEX
-from treadle.ir.node import Node, arg_nodes, map_arg
-from treadle.ir.polynomial import (
+from treadle.ir.arithmetic import (
     Index,
     Parts,
     Terms,
@@ -50,6 +47,9 @@ from treadle.ir.polynomial import (
     variable,
     variables,
 )
+from treadle.ir.dtype import bool_
+from treadle.ir.dtype import index as INDEX
+from treadle.ir.node import Node, arg_nodes, map_arg
 from treadle.ir.spell import evaluate, spell
 
 __all__ = [

@@ -229,8 +229,8 @@ def _window(node: Node) -> str | None:
     axis, size, stride, dilation = node.arg
     if not (_is_count(axis) and axis + 1 < len(shape) and _is_dim(size)):
         return "its arg does not begin with the first of two axes, and a size"
-    if not (_is_count(stride) and _is_count(dilation) and stride and dilation):
-        return "its stride and dilation are not positive ints"
+    if not (_is_count(stride) and _is_count(dilation) and stride):
+        return "its stride is not a positive int, or its dilation is negative"
     if node.op is ops.WINDOW and size != 0 and shape[axis + 1] != 0:
         last = index.add(
             index.mul(index.sub(size, 1), stride),

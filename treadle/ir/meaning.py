@@ -8,18 +8,21 @@ Arguments and results are in the dtype's `compute` type; the caller rounds bfloa
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from treadle.ir.dtype import DType, from_compute, to_compute
 
-Array = np.ndarray
+Array = np.ndarray[Any, np.dtype[Any]]
+Function = Callable[..., Any]  # of arrays, to an array
 
 
-def quiet(function):  # type: ignore[no-untyped-def]
+def quiet(function: Function) -> Function:
     """Overflow, NaN and division by zero have values in our table; NumPy need not warn of them."""
 
-    def run(*args):  # type: ignore[no-untyped-def]
+    def run(*args: Array) -> Any:
         with np.errstate(all="ignore"):
             return function(*args)
 
@@ -64,12 +67,13 @@ def floor_modulo(a: Array, b: Array) -> Array:
 def truncating_divide(a: Array, b: Array) -> Array:
     """Integer quotient rounded towards zero, for divisors that are valid."""
     quotient, remainder = a // b, a % b
-    return (quotient + ((remainder != 0) & ((a < 0) != (b < 0)))).astype(a.dtype)
+    rounded = quotient + ((remainder != 0) & ((a < 0) != (b < 0)))
+    return np.asarray(rounded, a.dtype)
 
 
 def truncating_modulo(a: Array, b: Array) -> Array:
     """Integer remainder with the sign of the dividend, for divisors that are valid."""
-    return (a - truncating_divide(a, b) * b).astype(a.dtype)
+    return np.asarray(a - truncating_divide(a, b) * b, a.dtype)
 
 
 def shift_left(a: Array, b: Array) -> Array:
@@ -91,7 +95,7 @@ def cast(values: Array, source: DType, target: DType) -> Array:
     """Values of `source` as `target`: float to integer truncates, saturates, and NaN gives 0;
     integers wrap; anything to bool asks whether it is not 0 (NaN is not)."""
     if target.kind == "b":
-        return values != 0
+        return np.not_equal(values, 0)
     if source.is_float and target.kind in "iux":
         # the limits as floats: `below` is the first float above the greatest integer
         below = math.ldexp(1.0, target.bits - (target.kind != "u"))
@@ -151,7 +155,7 @@ def erf(values: Array) -> Array:
     return np.asarray(flat, np.float64).reshape(np.shape(values)).astype(values.dtype)
 
 
-def wide(function):  # type: ignore[no-untyped-def]
+def wide(function: Function) -> Function:
     """A float function computed in float64 and rounded once, so that the interpreter's float32
     is the correctly rounded value whatever NumPy's own loops do."""
 
@@ -168,7 +172,10 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 def threefry(counter: Array, key: Array) -> Array:
     """Threefry-2x32 with 20 rounds: uint64 counter and key (each two 32-bit words, low word first)
-    to 64 random bits. Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11."""
+    to 64 random bits.
+
+    Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11.
+    """
     low = np.uint64(0xFFFFFFFF)
     x0, x1 = (counter & low).astype(np.uint32), (counter >> np.uint64(32)).astype(np.uint32)
     k0, k1 = (key & low).astype(np.uint32), (key >> np.uint64(32)).astype(np.uint32)
@@ -185,5 +192,5 @@ def threefry(counter: Array, key: Array) -> Array:
 
 def bitcast(values: Array, source: DType, target: DType) -> Array:
     """The same bits read as another type of the same width."""
-    stored = np.ascontiguousarray(from_compute(source, values))
+    stored = np.asarray(from_compute(source, values), order="C")
     return to_compute(target, stored.view(target.storage))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from treadle.ir import ops
-from treadle.ir.dtype import DType, bool_
+from treadle.ir.dtype import DType
 from treadle.ir.node import Node
 
 State = tuple[Node, ...]
@@ -49,7 +49,7 @@ def _arg_extreme(before: Callable[[Node, Node], Node]) -> Callable[[State, State
 
 
 def _before_max(x: Node, y: Node) -> Node:
-    if x.dtype is bool_:
+    if x.dtype.kind == "b":
         return ops.AND(y, ops.NOT(x))
     return ops.LT(x, y)
 
@@ -69,9 +69,9 @@ MONOIDS: dict[str, Monoid] = {
         _simple("mul", ops.MUL, lambda d: 1),
         _simple("max", ops.MAX, lambda d: d.min),
         _simple("min", ops.MIN, lambda d: d.max),
-        _simple("and", ops.AND, lambda d: True if d is bool_ else -1),
+        _simple("and", ops.AND, lambda d: -1 if d.kind == "i" else d.max),
         _simple("or", ops.OR, lambda d: 0),
         Monoid("argmax", 2, lambda c, d: d.max if c else d.min, _arg_extreme(_before_max)),
-        Monoid("argmin", 2, lambda c, d: d.max if c else d.max, _arg_extreme(_before_min)),
+        Monoid("argmin", 2, lambda c, d: d.max, _arg_extreme(_before_min)),
     )
 }

@@ -30,6 +30,7 @@ class _Entry(weakref.ref["Node"]):
 
 
 _table: dict[tuple[Any, ...], _Entry] = {}
+_new = object.__new__
 
 
 def _forget(entry: _Entry) -> None:
@@ -45,7 +46,7 @@ class Node:
     nodes of dtype index may stand inside it as symbolic dimensions.
     """
 
-    __slots__ = ("op", "dtype", "src", "arg", "shape", "free", "bounds", "memo", "__weakref__")
+    __slots__ = ("__weakref__", "arg", "bounds", "dtype", "free", "memo", "op", "shape", "src")
     op: Op
     dtype: Any
     src: tuple[Node, ...]
@@ -62,16 +63,21 @@ class Node:
             found = entry()
             if found is not None:
                 return found
-        self = object.__new__(cls)
-        self.op, self.dtype, self.src, self.arg, self.memo = op, dtype, src, arg, None
-        free = 0
-        for s in src:
-            free |= s.free
-        self.free = free
-        self.shape = op.shape(self)
-        if op.free is not None:
+        self = _new(cls)
+        self.op = op
+        self.dtype = dtype
+        self.src = src
+        self.arg = arg
+        self.memo = None
+        if op.free is None:
+            free = 0
+            for s in src:
+                free |= s.free
+            self.free = free
+        else:
             self.free = op.free(self)
-        self.bounds = op.bounds(self) if op.bounds is not None else None
+        self.shape = src[0].shape if op.shape is None else op.shape(self)
+        self.bounds = None if op.bounds is None else op.bounds(self)
         entry = _Entry(self, _forget)
         entry.key = key
         _table[key] = entry

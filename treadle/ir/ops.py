@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from treadle.ir import meaning as m
+from treadle.ir.dtype import bool_ as BOOL
 from treadle.ir.node import Node, Shape
 
 Bounds = tuple[int, int]
@@ -30,7 +31,10 @@ UNBOUNDED: Bounds = (-(1 << 62), 1 << 62)  # of an index that comes from data
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Op:
-    """A row. `meaning(node, *arrays)`: the value of `node` given its sources' values."""
+    """A row. `meaning(node, *arrays)`: the value of `node` given its sources' values.
+
+    shape, free, bounds: what a new node's are (see `Node`); they may read its sources and arg.
+    """
 
     name: str
     arity: int | None  # None: any number of sources
@@ -39,9 +43,9 @@ class Op:
     dtype: str = "same"  # same as source 0 | bool | given (the builder decides)
     accepts: str = "biufx"  # dtype kinds of the sources
     flags: frozenset[str] = frozenset()  # commutative associative spelled linear stateful
-    shape: Callable[[Node], Shape] = lambda n: n.src[0].shape
-    free: Callable[[Node], int] | None = None
-    bounds: Callable[[Node], Bounds | None] | None = None
+    shape: Callable[[Node], Shape] | None = None  # None: that of source 0
+    free: Callable[[Node], int] | None = None  # None: the ranges of all sources
+    bounds: Callable[[Node], Bounds | None] | None = None  # None: unknown, or no index
     meaning: Callable[..., Any] | None = None
 
     def __repr__(self) -> str:
@@ -81,9 +85,8 @@ def _arg_shape(node: Node) -> Shape:
     return node.arg[1]  # type: ignore[no-any-return]
 
 
-from treadle.ir.dtype import bool_ as BOOL  # noqa: E402  (a name of the table's language)
-
 # fmt: off
+# ruff: noqa: E501  (a row of the table and its comment stand on one line)
 # ---- scalar operations ---------------------------------------------------------------------------
 # Those flagged `spelled` are what a backend must say; the rest are decomposed (`decompose.py`).
 # name               arity accepts meaning

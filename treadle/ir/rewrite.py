@@ -29,7 +29,8 @@ class Rule:
 
 @dataclass
 class Rules:
-    """A table of rules. Fill it with the decorator: `@table.rule("name", ops.ADD, algebra="x + 0 -> x")`."""
+    """A table of rules, filled by a decorator:
+    `@table.rule("add zero", ops.ADD, algebra="x + 0 -> x")`."""
 
     name: str
     rules: list[Rule] = field(default_factory=list)
@@ -62,10 +63,12 @@ def rewrite(
 ) -> list[Node]:
     """The roots with every node below them (inside args too) rewritten. Iterative.
 
-    memo may be passed again to share work between calls with the same table.
+    memo may be passed again to share work between calls with the same table. RuntimeError if the
+    rules go round in a circle.
     """
     done: dict[Node, Node] = {} if memo is None else memo
     roots = list(roots)
+    replacing: set[Node] = set()  # nodes that wait for their replacement to be rewritten
     stack: list[tuple[Node, Node | None]] = [(r, None) for r in reversed(roots)]
     while stack:
         node, replacement = stack.pop()
@@ -73,6 +76,7 @@ def rewrite(
             continue
         if replacement is not None:  # the replacement has been rewritten by now
             done[node] = done[replacement]
+            replacing.discard(node)
             continue
         below = node.src if node.arg is None else (*node.src, *arg_nodes(node.arg))
         missing = [s for s in below if s not in done]
@@ -88,6 +92,9 @@ def rewrite(
             done[node] = new
             done.setdefault(new, new)
         else:
+            if better in replacing:
+                raise RuntimeError(f"the rules of {table.name} turn {better} into itself")
+            replacing.add(node)
             stack.append((node, better))
             stack.append((better, None))
     return [done[r] for r in roots]

@@ -70,6 +70,8 @@ class Format:
         return 1 << (self.unsigned.bits - 1)
 
 
+TANH_EDGE = 0.55  # where tanh passes 1/2
+
 FORMATS: dict[int, Format] = {
     32: Format(
         unsigned=uint32,
@@ -126,9 +128,14 @@ def absolute(x: Value) -> Value:
     return (x.bits & (format_of(x).sign_bit - 1)).bitcast(x.dtype)
 
 
+def sign_of(x: Value) -> Value:
+    """The sign bit of x, in its place."""
+    return x.bits & format_of(x).sign_bit
+
+
 def with_sign_of(magnitude: Value, x: Value) -> Value:
-    """The magnitude, which is not negative, with the sign of x."""
-    return (magnitude.bits ^ (x.bits & format_of(x).sign_bit)).bitcast(x.dtype)
+    """The magnitude, whose sign bit is not set, with the sign of x."""
+    return (magnitude.bits | sign_of(x)).bitcast(x.dtype)
 
 
 # ---- powers of two -------------------------------------------------------------------------------
@@ -205,14 +212,14 @@ def expm1(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """-t / (t + 2) with t = e^-2|x| - 1, and the sign of x."""
+    """x + x^3 p(x^2) up to where it is 1/2; beyond, 1 - 2/(e^2|x| + 1) with the sign of x."""
     form = format_of(x)
     a = absolute(x)
-    a = where(a > form.tanh_one, form.tanh_one, a)
-    r, exponent = _reduce_exp(a * -2.0, form.bias)
-    power = power_of_two(exponent, x.dtype)
-    t = fma(_expm1_polynomial(r), power, power - 1.0)
-    return with_sign_of(-t / (t + 2.0), x)
+    square = a * a
+    near = fma(a * square, polynomial(square, polynomials.TANH[x.dtype.bits]), a)
+    limited = where(a > form.tanh_one, form.tanh_one, a)
+    far = 1.0 - 2.0 / (_exp_normal(limited + limited) + 1.0)
+    return with_sign_of(where(a < TANH_EDGE, near, far), x)
 
 
 # ---- logarithms ----------------------------------------------------------------------------------
@@ -362,8 +369,7 @@ def power(x: Value, y: Value) -> Value:
     half = y * 0.5
     whole = trunc(y) == y
     odd = whole & (trunc(half) != half)
-    sign = where(odd, x.bits & form.sign_bit, 0)
-    value = (value.bits ^ sign).bitcast(x.dtype)
+    value = where(odd, with_sign_of(value, x), value)
     value = where((x < 0.0) & (a < inf) & ~whole, nan, value)
     value = where((x != x) | (y != y), x + y, value)
     return where((y == 0.0) | (x == 1.0), 1.0, value)

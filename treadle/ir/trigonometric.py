@@ -5,7 +5,7 @@ from __future__ import annotations
 from treadle.ir import polynomials
 from treadle.ir.dtype import float32, float64, uint32
 from treadle.ir.formula import Value, constant, fma, polynomial, rint, where
-from treadle.ir.transcendental import absolute, with_sign_of
+from treadle.ir.transcendental import absolute, sign_of, with_sign_of
 
 PI_OVER_2 = (
     float.fromhex("0x1.921fb54442d18p+0"),
@@ -32,9 +32,10 @@ TURNS = tuple(
 
 
 def _reduce_float32(a: Value) -> tuple[Value, Value]:
-    """y in +-pi/4 and a quadrant (its low 2 bits), a = y + quadrant pi/2, for every a >= 0.
+    """y in +-pi/4, as float64, and a quadrant (its low 2 bits), with a = y + quadrant pi/2, for
+    every float32 a >= 0.
 
-    In float64, and in turns. A product with a part of 1/(2 pi) is reduced to less than a turn
+    In turns. A product with a part of 1/(2 pi) is reduced to less than a turn
     before the next is added, so nothing is lost. From 2^76 on, a = k 2^53 with a whole k, so whole
     turns in 2^53/(2 pi) are whole turns in a/(2 pi), and k times the fraction is all that counts.
     """
@@ -50,7 +51,7 @@ def _reduce_float32(a: Value) -> tuple[Value, Value]:
     # the subtraction is exact, and each sum is rounded relative to what remains
     rest = fma(scaled, second, fma(quarter, -0.25, fraction))
     rest = fma(scaled, third, rest)
-    return (rest * TWO_PI).cast(float32), shifted.bits.cast(uint32)
+    return rest * TWO_PI, shifted.bits.cast(uint32)
 
 
 def _reduce_float64(a: Value) -> tuple[Value, Value]:
@@ -66,9 +67,8 @@ def _reduce(a: Value) -> tuple[Value, Value]:
     return _reduce_float32(a) if a.dtype is float32 else _reduce_float64(a)
 
 
-def _sin_cos(y: Value) -> tuple[Value, Value]:
-    """sin(y) and cos(y) for y in +-pi/4."""
-    bits = y.dtype.bits
+def _sin_cos(y: Value, bits: int) -> tuple[Value, Value]:
+    """sin(y) and cos(y) for y in +-pi/4, as good as a float of so many bits asks."""
     square = y * y
     sine = fma(square * y, polynomial(square, polynomials.SIN[bits]), y)
     cosine = polynomial(square, (1.0, -0.5, *polynomials.COS[bits]))
@@ -83,27 +83,26 @@ def _quadrant_sign(quadrant: Value) -> Value:
 def sin(x: Value) -> Value:
     """sin or cos of the rest, and the sign of x and of the quadrant."""
     y, quadrant = _reduce(absolute(x))
-    sine, cosine = _sin_cos(y)
+    sine, cosine = _sin_cos(y.cast(x.dtype), x.dtype.bits)
     value = where((quadrant & 1) == 0, sine, cosine)
-    value = (value.bits ^ _quadrant_sign(quadrant)).bitcast(x.dtype)
-    return with_sign_of(value, x)
+    return (value.bits ^ _quadrant_sign(quadrant) ^ sign_of(x)).bitcast(x.dtype)
 
 
 def cos(x: Value) -> Value:
     """The sine a quadrant later."""
     y, quadrant = _reduce(absolute(x))
-    sine, cosine = _sin_cos(y)
+    sine, cosine = _sin_cos(y.cast(x.dtype), x.dtype.bits)
     value = where((quadrant & 1) == 0, cosine, sine)
     return (value.bits ^ _quadrant_sign(quadrant + 1)).bitcast(x.dtype)
 
 
 def tan(x: Value) -> Value:
-    """sin/cos of the rest, or -cos/sin."""
+    """sin/cos of the rest, or -cos/sin: three roundings, so for float32 all is done in float64."""
     y, quadrant = _reduce(absolute(x))
-    sine, cosine = _sin_cos(y)
+    sine, cosine = _sin_cos(y, x.dtype.bits)
     even = (quadrant & 1) == 0
     value = where(even, sine, -cosine) / where(even, cosine, sine)
-    return with_sign_of(value, x)
+    return (value.cast(x.dtype).bits ^ sign_of(x)).bitcast(x.dtype)
 
 
 def atan(x: Value) -> Value:

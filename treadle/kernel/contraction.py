@@ -22,7 +22,8 @@ from treadle.kernel.analysis import Access, points, upper
 from treadle.kernel.kernel import Extent, Stmt
 from treadle.kernel.plan import SERIAL_WORK, Plan
 
-UNROLL_SUM = 4  # steps of the sum that are written out
+PANEL_USES = 36  # rows that make packing a panel worth while
+PRODUCTS = 16  # in one step of the loop over the sum, at least
 TASKS_PER_THREAD = 4
 SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread number
 
@@ -97,17 +98,42 @@ def _lanes_along(plan: Plan, contraction: Contraction) -> str:
 
 
 def _score(plan: Plan, contraction: Contraction, name: str) -> float:
-    """Consecutive loads of factors count most, then stores; a range that fills few lanes, less."""
-    leaf = plan.kernel.leaves[name]
-    score = 0.0
+    """How well a range does in lanes. Consecutive accesses speak for it; a factor read at a stride
+    must be packed, which pays if many rows use the panel; scattered stores speak against it, and
+    so does folding lanes; a range that fills few lanes counts less."""
+    node = plan.kernel.leaves[name].node
+    summed = name in contraction.summed
+    score = -1.0 if summed else 0.0
     for access in _accesses(plan):
-        step = access.stride(leaf.node)
+        step = access.stride(node)
         if access.is_store:
-            score += 1 if step == 1 else 0
-        elif access.node in _loads_of(contraction):
-            score += 4 if step == 1 else 0 if step == 0 else -6
-    filled = min(1.0, upper(leaf.extent) / plan.target.lanes(contraction.statement.values[0].dtype))
-    return score * filled if score > 0 else score
+            score += 0 if summed else 2 if step == 1 else -3
+        elif access.node in _loads_of(contraction) and step != 0:
+            packed = 2 if _packable(plan, contraction, access, name) else -6
+            score += (2 if summed else 4) if step == 1 else packed
+    lanes = plan.target.lanes(contraction.statement.values[0].dtype)
+    return score * min(1.0, upper(plan.kernel.leaves[name].extent) / lanes) if score > 0 else score
+
+
+def _packable(plan: Plan, contraction: Contraction, access: Access, name: str) -> bool:
+    """Whether a factor can be packed in panels along a range, and the panels are used enough."""
+    other = contraction.rows if name in contraction.columns else contraction.columns
+    if name in contraction.summed or points(plan.kernel, other) < PANEL_USES:
+        return False
+    return _axis(plan, access.node, name) is not None
+
+
+def _axis(plan: Plan, load: Node, name: str) -> int | None:
+    """The one axis of a load along which a range runs with step 1."""
+    node = plan.kernel.leaves[name].node
+    found = None
+    for axis, place in enumerate(load.src[1 : 1 + load.arg]):
+        place = plan.kernel.over_leaves(place)
+        if place.free & node.free:
+            if place is not node or found is not None:
+                return None
+            found = axis
+    return found
 
 
 def _accesses(plan: Plan) -> Iterator[Access]:
@@ -116,15 +142,25 @@ def _accesses(plan: Plan) -> Iterator[Access]:
 
 
 def _loads_of(contraction: Contraction) -> set[Node]:
-    found: set[Node] = set()
-    stack = list(contraction.statement.values)
-    while stack:
-        node = stack.pop()
-        if node.op is ops.LOAD:
-            found.add(node)
-        else:
-            stack.extend(node.src)
-    return found
+    return {n for n in toposort(contraction.statement.values) if n.op is ops.LOAD}
+
+
+def _pack(plan: Plan, contraction: Contraction, lanes: str, tile: Tile, at: str) -> None:
+    """Stages the factor that is read in lanes as a panel, where that pays."""
+    bit = plan.kernel.leaves[f"{lanes}v"].bit
+    before = Plan.unscheduled_load(plan, contraction.statement.name, bit)
+    if before is None:
+        return
+    load, axis, wide = before
+    caches = plan.target.cache_bytes
+    large = upper(index.product(load.src[0].shape)) * load.dtype.itemsize > caches[1]
+    if wide and not large:
+        return
+    layout = () if axis == load.arg - 1 else (*(a for a in range(load.arg) if a != axis), axis)
+    plan.do(Stage(f"arg{load.src[0].arg[0]}", at, "panel", layout=layout))
+    own = f"panel{axis}"
+    plan.do(Split(own, f"{own}o", ((f"{own}v", tile.lanes),)))
+    plan.do(vector(f"{own}v"))
 
 
 # ---- tiles -----------------------------------------------------------------------------------------
@@ -149,7 +185,7 @@ def _best_tile(
     for lanes in lane_choices:
         vectors_needed = -(-columns // lanes)
         for m in range(1, min(rows, 14) + 1):
-            for v in range(1, min(vectors_needed, 6) + 1):
+            for v in range(1, min(vectors_needed, 4) + 1):
                 if m * v + min(m, v) + 1 > registers - SPARE_REGISTERS:
                     continue
                 whole_rows, rest_rows = _pieces(rows, m)
@@ -229,7 +265,7 @@ def _split_rows(
 
 def _sum_steps(extent: Extent, products: int) -> int:
     """How many steps of the sum to write out: enough to hide the loop, few for large tiles."""
-    steps = max(1, min(UNROLL_SUM, 48 // max(1, products)))
+    steps = max(1, min(4, -(-PRODUCTS // max(1, products))))
     if not isinstance(extent, int):
         return 1
     while steps > 1 and extent % steps:

@@ -144,6 +144,11 @@ class _Run:
         for name in sorted(ranges):
             owner = self.kernel.ranges[name]
             value = self.kernel.values.get(owner.node, owner.value)
+            # a copy for a whole block has the outer leaves of the range only
+            absent = {
+                n: 0 for n in toposort(value) if n.op is ops.RANGE and n.arg[0] not in axes
+            }
+            value = index.substitute(value, absent) if absent else value
             found = found & (self.evaluate([value], axes)[value] < self.size(owner.extent))
         return found
 

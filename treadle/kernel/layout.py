@@ -23,10 +23,11 @@ ROOT = "root"
 
 @dataclass(frozen=True)
 class Layout:
-    """How one scratch buffer lies in memory: its strides by dimension, its elements, and the leaves
-    of its home, which do not move it (their nodes, and all of them as a mask)."""
+    """How one scratch buffer lies in memory: its strides by dimension, what its least place would be
+    without a correction, its elements, and the leaves of its home, which do not move it (their nodes, and all of them as a mask)."""
 
     strides: tuple[Extent, ...]
+    first: Node
     size: Extent
     home: tuple[Node, ...]
     mask: int
@@ -34,6 +35,7 @@ class Layout:
     def offset(self, place: Sequence[Node]) -> Node:
         """The flat offset of the element at a logical place."""
         flat = index.add(*(index.mul(i, stride) for i, stride in zip(place, self.strides)))
+        flat = index.sub(flat, self.first)
         return index.substitute(flat, dict.fromkeys(self.home, 0)) if self.home else flat
 
 
@@ -83,17 +85,20 @@ def _layout(
     fixed = dict.fromkeys(leaves, 0)
     rank = len(writer.index)
     extents: list[Extent] = []
+    lows: list[int] = []
     for dimension in range(rank):
         inside = [index.substitute(place[dimension], fixed) for place in places]
+        lows.append(0 if scratch.scope == ROOT else min(index.bounds(i)[0] for i in inside))
         if scratch.scope == ROOT:
             size = scratch.node.shape[dimension]
             extents.append(_padded(kernel, size, inside, writer))
         else:
-            extents.append(max(1, *(index.bounds(i)[1] + 1 for i in inside)))
-    order = _order(kernel, writer, rank)
+            extents.append(max(1, *(index.bounds(i)[1] + 1 - lows[-1] for i in inside)))
+    order = [int(d) for d in scratch.layout] or _order(kernel, writer, rank)
     row_major = strides_of([extents[d] for d in order])
     strides = [row_major[order.index(d)] for d in range(rank)]
-    return Layout(tuple(strides), index.product(extents), leaves, bits)
+    first = index.add(*(index.mul(stride, low) for stride, low in zip(strides, lows)))
+    return Layout(tuple(strides), first, index.product(extents), leaves, bits)
 
 
 def _padded(kernel: Kernel, size: Extent, places: list[Node], writer: Stmt) -> Extent:

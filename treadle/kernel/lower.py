@@ -531,16 +531,31 @@ class _Walker(Emitter):
                 )
             state = self._tree(monoid, states)
             if plan.lanes > 1:
-                lanes_apart = [
-                    [self.append(Node(ops.LANE, s.dtype.scalar, (s,), lane)) for s in state]
-                    for lane in range(plan.lanes)
-                ]
-                state = self._tree(monoid, lanes_apart)
+                state = self._across(monoid, state, plan.lanes)
             offset, _ = self._element(plan, plan.offset)
             for target, value in zip(statement.targets, state):
                 self.scopes[-1].registers[self.buffer(target), offset] = value
 
         self._nest(self._inside(statement), fold_one)
+
+    def _across(self, monoid: str, state: list[Node], lanes: int) -> list[Node]:
+        """The lanes of a state combined: halves against halves, or lane by lane."""
+        if "shuffle" not in self.kernel.target.intrinsics or lanes & (lanes - 1):
+            apart = [
+                [self.append(Node(ops.LANE, s.dtype.scalar, (s,), lane)) for s in state]
+                for lane in range(lanes)
+            ]
+            return self._tree(monoid, apart)
+        half = lanes // 2
+        while half:
+            turn = tuple((lane + half) % lanes for lane in range(lanes))
+            turned = [
+                self.append(Node(ops.INTRINSIC, s.dtype, (s, s), ("shuffle", turn)))
+                for s in state
+            ]
+            state = self._combine(monoid, state, turned)
+            half //= 2
+        return [self.append(Node(ops.LANE, s.dtype.scalar, (s,), 0)) for s in state]
 
     def _tree(self, monoid: str, states: list[list[Node]]) -> list[Node]:
         """States combined pairwise, neighbours at half the distance each time."""

@@ -207,7 +207,7 @@ class ConvTranspose3d(_Transposed):
     count = 3
 
 
-# ---- pools -----------------------------------------------------------------------------------------
+# ---- pools ---------------------------------------------------------------------------------------
 class _MaxPool(Module):
     """The greatest element of each window over the last dimensions. stride: kernel_size unless
     given. ceil_mode: a last window that stands over the end counts too. See `Tensor.max_pool2d`."""

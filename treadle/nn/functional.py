@@ -58,8 +58,8 @@ binary_cross_entropy_with_logits = _method("binary_cross_entropy_with_logits")
 
 
 def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """x with each element set to 0 with probability p and the others divided by 1 - p; x itself when
-    not training."""
+    """x with each element set to 0 with probability p and the others divided by 1 - p; x itself
+    when not training."""
     return x.dropout(p) if training else x
 
 
@@ -94,6 +94,6 @@ def batch_norm(
     unbiased = var * (count / (count - 1)) if count else var
     for running, new in ((running_mean, mean), (running_var, unbiased)):
         if running is not None:
-            old = running.cast(new.dtype)
-            running.assign((old + (new.detach() - old) * momentum).cast(running.dtype))
+            old = running.to(dtype=new.dtype)
+            running.assign((old + (new.detach() - old) * momentum).to(dtype=running.dtype))
     return x.batch_norm(mean, var, weight, bias, eps)

@@ -24,7 +24,7 @@ _GAINS = {
 }  # fmt: skip
 
 
-# ---- for the layers --------------------------------------------------------------------------------
+# ---- for the layers ------------------------------------------------------------------------------
 def drawn(bound: float, shape: tuple[int, ...], dtype: Dtype, device: str | None) -> Parameter:
     """A parameter uniform in -bound .. bound."""
     return Parameter(Tensor.uniform(shape, low=-bound, high=bound, dtype=dtype), device=device)
@@ -51,9 +51,9 @@ def fan_bound(fan_in: int) -> float:
     return 1 / math.sqrt(fan_in) if fan_in else 0.0
 
 
-# ---- in place --------------------------------------------------------------------------------------
+# ---- in place ------------------------------------------------------------------------------------
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """By how much the weights before a nonlinearity are enlarged. param: the slope of "leaky_relu"."""
+    """By how much weights before a nonlinearity are enlarged. param: the slope of "leaky_relu"."""
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
         return math.sqrt(2 / (1 + slope**2))
@@ -139,4 +139,3 @@ def _fan(tensor: Tensor, mode: str) -> int:
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"mode is 'fan_in' or 'fan_out', not {mode!r}")
     return _fans(tensor)[mode == "fan_out"]
-

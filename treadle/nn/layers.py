@@ -72,7 +72,9 @@ class Embedding(Module):
         learnt."""
         table = Tensor(embeddings)
         if table.ndim != 2:
-            raise ValueError(f"the embeddings have shape {table.shape}; they must be (rows, dimension)")
+            raise ValueError(
+                f"the embeddings have shape {table.shape}; they must be (rows, dimension)"
+            )
         layer = cls.__new__(cls)
         layer.num_embeddings, layer.embedding_dim = table.shape
         layer.padding_idx = padding_idx

@@ -13,7 +13,7 @@ from treadle.tensor import Tensor
 
 
 class Module:
-    """The base of layers and networks: put tensors and modules into attributes, and write `forward`.
+    """The base of layers and networks: put tensors and modules into attributes, write `forward`.
 
     Parameters, buffers (tensors without a gradient, as running statistics) and modules are found in
     attributes, lists, tuples and dicts, at any depth; `super().__init__()` need not be called.
@@ -63,7 +63,7 @@ class Module:
         return (tensor for _, tensor in self.named_buffers())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """(dotted name, module) of this module and of every module in it, each once, outer first."""
+        """(dotted name, module) of this module and every module in it, each once, outer first."""
         seen = set()
         for name, thing in walk(self):
             if isinstance(thing, Module) and id(thing) not in seen:
@@ -143,9 +143,7 @@ class Module:
         return self
 
     # ---- dtypes and devices ----------------------------------------------------------------------
-    def to(
-        self, *where: Any, dtype: DType | str | None = None, device: str | None = None
-    ) -> Self:
+    def to(self, *where: Any, dtype: DType | str | None = None, device: str | None = None) -> Self:
         """Move every tensor to a device and cast every floating one to a dtype, in place: an
         optimizer that holds the parameters goes on holding them. `model.to("C", float16)`."""
         for tensor in {id(t): t for t in named_tensors(self).values()}.values():

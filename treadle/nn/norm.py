@@ -54,7 +54,7 @@ class BatchNorm(Module):
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.assign(self.num_batches_tracked + 1)
             if self.momentum is None:
-                momentum = 1.0 / self.num_batches_tracked.cast(self.running_mean.dtype)
+                momentum = 1.0 / self.num_batches_tracked.to(dtype=self.running_mean.dtype)
         return functional.batch_norm(
             x,
             self.running_mean,
@@ -94,7 +94,7 @@ class BatchNorm3d(BatchNorm):
 class LayerNorm(Module):
     """x with mean 0 and variance 1 over its last dimensions, times weight, plus bias.
 
-    normalized_shape: the sizes of those dimensions, an int for one; weight and bias have this shape.
+    normalized_shape: the sizes of those dimensions, an int for one; the shape of weight and bias.
     Source: Ba, Kiros and Hinton, "Layer normalization", 2016.
     """
 
@@ -123,8 +123,8 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """x divided by its root mean square over its last dimensions, times weight.
 
-    normalized_shape: the sizes of those dimensions, an int for one. eps: None is the distance from 1
-    to the next number of the dtype of x.
+    normalized_shape: the sizes of those dimensions, an int for one. eps: None is the distance from
+    1 to the next number of the dtype of x.
     Source: Zhang and Sennrich, "Root mean square layer normalization", 2019.
     """
 
@@ -163,7 +163,9 @@ class GroupNorm(Module):
         dtype: Dtype = None,
     ) -> None:
         if num_groups < 1 or num_channels % num_groups:
-            raise ValueError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups")
+            raise ValueError(
+                f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups"
+            )
         self.num_groups, self.num_channels = num_groups, num_channels
         self.eps, self.affine = eps, affine
         self.weight = init.filled(1, (num_channels,), dtype, device) if affine else None

@@ -11,8 +11,8 @@ from treadle.tensor import Tensor
 class Parameter(Tensor):
     """A tensor that is a parameter of the module that holds it, also while it is frozen.
 
-    data: as for Tensor. requires_grad: False freezes it. A plain Tensor with requires_grad=True is a
-    parameter too.
+    data: as for Tensor. requires_grad: False freezes it. A plain Tensor with requires_grad=True is
+    a parameter too.
     """
 
     __slots__ = ()

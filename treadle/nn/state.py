@@ -25,13 +25,13 @@ _HEADER_NAMES = {
 
 
 class IncompatibleKeys(NamedTuple):
-    """missing_keys: names of the model that the state lacks. unexpected_keys: the other way round."""
+    """missing_keys: names that only the model has. unexpected_keys: that only the state has."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
 
 
-# ---- by name -----------------------------------------------------------------------------------------
+# ---- by name -------------------------------------------------------------------------------------
 def get_parameters(model: Any) -> list[Tensor]:
     """Every parameter that an object holds, each once. The object need not be a Module."""
     tensors = {id(t): t for t in named_tensors(model).values() if is_parameter(t)}
@@ -104,7 +104,7 @@ def replace(tensor: Tensor, value: Tensor) -> None:
     tensor.requires_grad = required
 
 
-# ---- files -------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 def safe_save(
     tensors: Mapping[str, Any],
     path: str | os.PathLike[str],
@@ -121,7 +121,8 @@ def safe_save(
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
             raise TypeError(
-                f"safe_save takes a dict from names to tensors; it has {name!r}: {type(tensor).__name__}"
+                "safe_save takes a dict from names to tensors; this one has "
+                f"{name!r}: {type(tensor).__name__}"
             )
         stored = dt.from_compute(tensor.dtype, tensor.numpy())
         arrays[name] = np.ascontiguousarray(stored).reshape(stored.shape), tensor.dtype
@@ -129,7 +130,9 @@ def safe_save(
     target = Path(path)
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        library.serialize_file(parts, unfinished, metadata=None if metadata is None else dict(metadata))
+        library.serialize_file(
+            parts, unfinished, metadata=None if metadata is None else dict(metadata)
+        )
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)

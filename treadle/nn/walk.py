@@ -81,6 +81,8 @@ def named_tensors(root: Any) -> dict[str, Tensor]:
         if not isinstance(thing, Tensor) or not thing.is_leaf:
             continue
         if tensors.get(name, thing) is not thing:
-            raise ValueError(f"two different tensors are both named {name!r}: rename a key or attribute")
+            raise ValueError(
+                f"two different tensors are both named {name!r}: rename a key or attribute"
+            )
         tensors[name] = thing
     return tensors

@@ -17,7 +17,7 @@ from treadle.ir.dtype import index as INDEX
 from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op
-from treadle.schedule.demand import Demand, Draft, Output, Value
+from treadle.schedule.demand import Demand, Draft, Output, Value, covers
 from treadle.schedule.movement import PURE, ZERO, Movements, Position, flatten, is_partition
 from treadle.schedule.plan import BufferInfo, Call
 
@@ -95,6 +95,7 @@ class Builder:
         self.arguments: dict[tuple[int, bool], Node] = {}  # (buffer, stored to) -> ARG
         self.scalars: dict[Node, Node] = {}
         self.checks: dict[Node, int] = {}
+        self.tests: dict[tuple[Node, Any], bool] = {}
         self.order = _in_order([d for o in draft.outputs for d in _roots(o)])
         self.length: int | Node | None = None  # of a flat kernel
         self.flat_range = ZERO
@@ -124,6 +125,8 @@ class Builder:
             scalars=tuple(self.scalars),
             variables=variables,
             checks=tuple(self.checks),
+            tests=self.tests,
+            may_fail=bool(self.checks),
             reasons=tuple(draft.reasons),
             device=draft.device,
             reads=frozenset([buffer for buffer, stored in self.arguments if not stored]),
@@ -177,7 +180,7 @@ class Builder:
             return tuple([index.add(index.mul(i, step), start) for (start, step), i in spans]), None
         assert output.index is not None
         axis, monoid = region.arg
-        place = self._checked(region, output.index.value, region.shape[axis], None)
+        place = self._checked(region, output.index, region.shape[axis])
         position = (*output.position[:axis], place, *output.position[axis + 1 :])
         return position, None if monoid == "set" else monoid
 
@@ -224,11 +227,14 @@ class Builder:
             return found
         return leaf
 
-    def _checked(self, node: Node, place: Node, size: Any, valid: Node | None) -> Node:
+    def _checked(self, node: Node, where: Demand, size: Any) -> Node:
         """An index that comes from data, brought into its axis; reported if it lies outside."""
-        place = ops.CAST(place, dtype=INDEX)
-        if valid is not None:
-            place = ops.WHERE(valid, place, ZERO, dtype=INDEX)
+        place = ops.CAST(where.value, dtype=INDEX)
+        if where.valid is not None:
+            place = ops.WHERE(where.valid, place, ZERO, dtype=INDEX)
+        test = _tested(where.node), size
+        every = where.valid is None and covers(where.position or (), where.node.shape, -1)
+        self.tests[test] = self.tests.get(test, False) or every
         number = self.checks.setdefault(node, len(self.checks))
         return Node(ops.CHECK, INDEX, (place, index.as_node(size)), number)
 
@@ -306,7 +312,7 @@ class Builder:
         node = demand.node
         x, axis = node.src[0], node.arg
         where, base = demand.sources
-        place = self._checked(node, where.value, x.shape[axis], demand.valid)
+        place = self._checked(node, where, x.shape[axis])
         position = demand.position or ()
         position = (*position[:axis], place, *position[axis + 1 :])
         below, position = self.level.base(x, position)
@@ -388,6 +394,13 @@ def _in_order(roots: Sequence[Demand]) -> list[Demand]:
         done.add(demand)
         order.append(demand)
     return order
+
+
+def _tested(indices: Node) -> Node:
+    """What holds the same numbers as a tensor of indices, however they are arranged."""
+    while indices.op in (ops.RESHAPE, ops.PERMUTE, ops.EXPAND, ops.FLIP, ops.STOP):
+        indices = indices.src[0]
+    return indices
 
 
 def _zero(dtype: DType) -> Node:

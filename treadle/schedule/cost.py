@@ -18,7 +18,7 @@ TRANSFER = 12.0  # one element written to memory, or read from it
 ROUND_TRIP = 2 * TRANSFER
 OPERAND_TILE = 4  # outputs that share one evaluation of a contraction's operand in its inner loop
 GATHERED = 6  # operations of a load at an index that comes from data, and its check
-FAR = 256  # nodes after which a cone counts as too dear to compute again
+FAR = 64  # nodes after which a cone counts as too dear to compute again
 
 # Operations that cost more than one simple one (polynomials of `ir/decompose.py`, divisions).
 WEIGHTS: dict[Op, int] = {

@@ -43,10 +43,12 @@ class Graph:
         self.order = toposort(roots)
         self.place = {node: number for number, node in enumerate(self.order)}
         self.uses = dict.fromkeys(self.order, 0)
+        self.user: dict[Node, Node] = {}  # one of the users of a node
         self.above_reduce: set[Node] = set()
         for node in self.order:
             for source in node.src:
                 self.uses[source] += 1
+                self.user[source] = node
                 if source in self.above_reduce:
                     self.above_reduce.add(node)
                 elif source.op is ops.REDUCE and not is_partition(source):
@@ -162,16 +164,17 @@ class Decider:
         draft = demand.draft
         draft.operations += 1
         product = demand.product
-        passed_on = product is not None and demand.node.op is ops.CAST
-        missing = (demand.missing,) * len(demand.node.src)
-        if product is not None and not passed_on:
-            missing = product
-        for source, outputs in zip(demand.node.src, missing):
-            below = self.push(source, draft, demand.position, demand.valid, demand.scopes)
-            below.missing = max(below.missing, outputs)
-            demand.sources.append(below)
-        if passed_on:
-            demand.sources[0].product = product
+        position, valid, scopes = demand.position, demand.valid, demand.scopes
+        sources = [self.push(s, draft, position, valid, scopes) for s in demand.node.src]
+        demand.sources = sources
+        if product is not None and demand.node.op is ops.CAST:
+            sources[0].product = product
+        elif product is not None:
+            for below, outputs in zip(sources, product):
+                below.missing = max(below.missing, outputs)
+        elif demand.missing:
+            for below in sources:
+                below.missing = max(below.missing, demand.missing)
 
     def expand_movement(self, demand: Demand) -> None:
         node = demand.node
@@ -194,7 +197,7 @@ class Decider:
         below.missing = max(below.missing, demand.missing)
         below.through = demand.through
         below.product = demand.product
-        demand.sources.append(below)
+        demand.sources = (below,)
 
     def expand_reduce(self, demand: Demand) -> None:
         node, draft = demand.node, demand.draft
@@ -209,12 +212,12 @@ class Decider:
         inside = _inserted(demand.position or (), node.arg[1], demand.ranges)
         if 0 in node.src[0].shape:
             return  # nothing to fold: the identity
-        product = self.contraction(demand)
-        for source in node.src:
-            below = self.push(source, draft, inside, demand.valid, (scope,))
-            below.through = node.arg[0] if len(node.src) == 1 else None
-            below.product = product
-            demand.sources.append(below)
+        scopes = (scope,)
+        sources = [self.push(source, draft, inside, demand.valid, scopes) for source in node.src]
+        demand.sources = sources
+        if len(sources) == 1:
+            sources[0].through = node.arg[0]
+            sources[0].product = self.contraction(demand)
 
     def expand_gather(self, demand: Demand) -> None:
         x, where = demand.node.src
@@ -222,7 +225,7 @@ class Decider:
         base = self.need_whole(
             pure_base(x), demand.draft, "gather", "it is read at indices that come from data"
         )
-        demand.sources += (below, base)
+        demand.sources = (below, base)
 
     def bind(self, demand: Demand) -> None:
         """Choose the ranges that a reduction folds over."""
@@ -269,24 +272,44 @@ class Decider:
     # ---- storing -------------------------------------------------------------------------------
     def store(self, node: Node, demands: list[Demand], reason: Reason) -> None:
         """Put the node's value in memory: by a host among its readers, or by a draft of its own."""
-        value = self.inherited.get(node) or Value(node)
-        self.values[node] = value
-        if 0 in node.shape:
+        top, demands = self.last_form(node, demands)
+        value = self.values[top] = self.inherited.get(top) or Value(top)
+        if 0 in top.shape:
             self.read(demands, value, None)
             return
-        host = self.find_host(node, demands)
+        host = self.find_host(top, node, demands)
         if host is None:
-            draft = self.new_draft(node, node.shape)
-            host = self.push(node, draft, draft.position, None, _STORES)
+            draft = self.new_draft(top, top.shape)
+            host = self.push(top, draft, draft.position, None, _STORES)
         draft = host.draft
         value.makers.insert(0, draft)
         draft.reasons.append(reason)
-        for component in sorted(self.components.get(node, (0,))):
+        for component in sorted(self.components.get(top, (0,))):
             draft.outputs.append(Output(host, value, component, host.position or ()))
+        self.read(demands, value, host)
+        while host.node is not node:
+            if not host.sources:
+                self.fuse(host)
+            host = host.sources[0]
         if node.op is ops.REDUCE and not is_partition(node):
             self.admit(host)
-        self.read(demands, value, host)
         self.fuse(host)
+
+    def last_form(self, node: Node, demands: list[Demand]) -> tuple[Node, list[Demand]]:
+        """If all that reads a value are reshapes of it, one of the other, the last of them: stored
+        in that shape it is the same memory, and what reads it finds it as it needs it."""
+        top = node
+        while self.graph.uses[top] == 1 and top not in self.forced:
+            user = self.graph.user[top]
+            reshapes = user.op in _TRANSPARENT or is_partition(user)
+            if user.op is ops.UNWINDOW and self.graph.uses[user] == 1:
+                user = self.graph.user[user]  # a partition has the elements below its UNWINDOW
+                reshapes = is_partition(user)
+            same = reshapes and self.numel(user.shape) == self.numel(top.shape)
+            if not same or user in self.values or user not in self.demands:
+                break
+            top = user
+        return top, demands if top is node else self.demands[top]
 
     def new_draft(self, node: Node, shape: tuple[object, ...], kind: str = "kernel") -> Draft:
         draft = Draft(node, shape, self.graph.place[node], kind)
@@ -300,9 +323,12 @@ class Decider:
                 demand.stored = value
                 demand.draft.reads[value] = None
 
-    def find_host(self, node: Node, demands: list[Demand]) -> Demand | None:
-        """The demand of a draft that computes each element of the node exactly once in the loops of
-        its stores, and does not wait for any other reader of the value. Earliest drafts first."""
+    def find_host(self, top: Node, node: Node, demands: list[Demand]) -> Demand | None:
+        """The demand of a draft that computes each element of the value exactly once in the loops of
+        its stores, and does not wait for any other reader of it. Earliest drafts first.
+
+        top: the form in which the value is stored (see `last_form`); node: what computes it.
+        """
         readers = [demand.draft for demand in demands]
         for demand in reversed(demands):
             draft = demand.draft
@@ -313,7 +339,7 @@ class Decider:
                 and None in demand.scopes
                 and draft.device == ""
                 and readers.count(draft) == 1
-                and covers(demand.position, node.shape, draft.own)
+                and covers(demand.position, top.shape, draft.own)
                 and len(draft.outputs) + draft.open < self.target.buffers
                 and self.can_host(node, demand)
                 and not self.waits(draft, readers)
@@ -323,6 +349,8 @@ class Decider:
 
     def can_host(self, node: Node, demand: Demand) -> bool:
         if node.op is ops.REDUCE and not is_partition(node):
+            while demand.node is not node:
+                demand = demand.sources[0]
             return self.obstacle(node, demand) is None
         free = free_ranges(demand.position or (), None)
         return free == demand.draft.own or free in demand.draft.chains
@@ -373,7 +401,7 @@ class Decider:
         for demand in demands:
             demand.draft.open -= 1
             below = self.push(source, demand.draft, demand.position, demand.valid, demand.scopes)
-            demand.sources.append(below)
+            demand.sources = (below,)
 
     def visit_copy(self, node: Node, demands: list[Demand]) -> None:
         self.force(node.src[0], "copy", "a transfer between devices reads it from memory")

@@ -8,6 +8,7 @@ is answered by memory (`stored`), or computed inside the draft from the demands 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,27 +38,24 @@ class Demand:
     0 elsewhere. product: for the product of a contraction, the `missing` of its operands.
     """
 
-    __slots__ = (
-        "node", "draft", "position", "valid", "scopes", "through", "missing", "product", "sources",
-        "ranges", "condition", "stored", "same", "value", "vanishes",
-    )  # fmt: skip
+    position: Position | None  # None: the whole value is needed in memory
+    scopes: tuple[Scope | None, ...] = ()
+    through: str | None = None
+    missing: int = 0
+    product: tuple[int, int] | None = None
+    sources: Sequence[Demand] = ()
+    ranges: tuple[Node, ...] = ()  # what a reduction folds over
+    condition: Node | None = None  # where a padding movement reads its source
+    stored: Value | None = None
+    same: Demand | None = None  # the demand of the same kernel that has this very value
+    value: Any = None  # filled by build.py
+    vanishes: bool = False  # filled by build.py: the value is 0 where `valid` does not hold
 
     def __init__(self, node: Node, draft: Draft, position: Position | None, valid: Node | None) -> None:
         self.node = node
         self.draft = draft
-        self.position = position  # None: the whole value is needed in memory
+        self.position = position
         self.valid = valid
-        self.scopes: tuple[Scope | None, ...] = ()
-        self.through: str | None = None
-        self.missing = 0
-        self.product: tuple[int, ...] | None = None
-        self.sources: list[Demand] = []
-        self.ranges: tuple[Node, ...] = ()  # what a reduction folds over
-        self.condition: Node | None = None  # where a padding movement reads its source
-        self.stored: Value | None = None
-        self.same: Demand | None = None  # the demand of the same kernel that has this very value
-        self.value: Any = None  # filled by build.py
-        self.vanishes = False  # filled by build.py: the value is 0 where `valid` does not hold
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from treadle.ir import ops
 from treadle.ir.node import Node, remember, toposort
@@ -46,6 +47,7 @@ class Dependences:
                     self.after[reader].add(writers[0])
                 else:
                     self.after[writers[-1]].add(reader)
+        self.find_tested()
 
     def add(self, item: Item | None, waits_for: Iterable[int]) -> int:
         """One more item that waits for others."""
@@ -61,6 +63,22 @@ class Dependences:
                 self.readers.setdefault(buffer, []).append(number)
         return number
 
+    def find_tested(self) -> None:
+        """Calls whose every check is made by an earlier call too cannot fail, if they wait for it."""
+        first: dict[tuple[Node, int | Node], int] = {}
+        for number, item in enumerate(self.items):
+            if not isinstance(item, Call) or not item.tests:
+                continue
+            before = {first.get(test, -1) for test in item.tests}
+            if -1 not in before and not self.leads_to(number, before):
+                item.may_fail = False
+                for other in before:
+                    self.after[other].add(number)
+            else:
+                for test, every in item.tests.items():
+                    if every:
+                        first.setdefault(test, number)
+
     def leads_to(self, start: int, goals: set[int]) -> bool:
         """Whether one of the goals waits, directly or not, for `start`. Also True if the search is
         given up."""
@@ -75,6 +93,7 @@ class Dependences:
                     stack.append(following)
         return False
 
+    @cached_property
     def checked(self) -> set[int]:
         """The items that may fail."""
         return {n for n, item in enumerate(self.items) if item is not None and _is_checked(item)}
@@ -95,9 +114,8 @@ class Dependences:
             return False
         others = set(self.readers.get(old, ())) - set(self.writers[new])
         if guarded:
-            checked = self.checked()
-            others |= checked
-            if checked.intersection(writers):
+            others |= self.checked
+            if self.checked.intersection(writers):
                 return False
         for writer in writers:
             item = self.items[writer]
@@ -106,7 +124,7 @@ class Dependences:
         if self.leads_to(writers[0], others - set(writers)):
             return False
         if guarded and self.gate < 0:
-            self.gate = self.add(None, self.checked())
+            self.gate = self.add(None, self.checked)
         before = set(self.readers.get(old, ())) | ({self.gate} if guarded else set())
         for other in before - set(self.writers[new]):
             self.after[other].add(writers[0])
@@ -130,7 +148,7 @@ class Dependences:
 
 def _is_checked(item: Item) -> bool:
     if isinstance(item, Call):
-        return bool(item.checks)
+        return item.may_fail
     return any(_is_checked(inner) for inner in item.body)
 
 

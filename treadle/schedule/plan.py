@@ -39,6 +39,8 @@ class Call:
     kernel, by position. variables: the values of VARIABLEs that the schedule itself introduced (the
     length of a flattened kernel); all others are bound by whoever runs the program.
     checks: the graph node (GATHER or SCATTER) that each CHECK of the kernel serves, by its number.
+    tests: the (indices, size) that its checks test, and whether it tests all of these indices.
+    may_fail: whether a check may find an index outside; not if an earlier call tests the same.
     in_place: whether it writes over memory that the caller holds an old value in.
     device: where it runs ("" if nothing in it says). It is a transfer if it reads another device.
     """
@@ -48,6 +50,8 @@ class Call:
     scalars: tuple[Node, ...] = ()
     variables: dict[str, int | Node] = field(default_factory=dict)
     checks: tuple[Node, ...] = ()
+    tests: dict[tuple[Node, int | Node], bool] = field(default_factory=dict)
+    may_fail: bool = False
     reasons: tuple[Reason, ...] = ()
     in_place: bool = False
     device: str = ""

@@ -59,17 +59,17 @@ class _Scheduler:
         renamed: dict[int, int] = {}
         in_place = set()
         for root, old in assigns.items():
-            fits = self._same_memory(outputs[root], old) and old not in renamed.values()
-            if outputs[root] in renamed and renamed[outputs[root]] == old:
-                in_place.add(root)
-            elif fits and outputs[root] not in renamed and items.overwrite(outputs[root], old, True):
-                renamed[outputs[root]] = old
+            new = outputs[root]
+            if new not in renamed and self._same_memory(new, old) and items.overwrite(new, old, True):
+                renamed[new] = old
+            if renamed.get(new) == old:
                 in_place.add(root)
         ordered = launch_order(items, self._nbytes)
         _rename(ordered, renamed)
+        overwritten = set(renamed.values())
         for item in ordered:
             if isinstance(item, Call):
-                item.in_place = any(buffer in item.writes for buffer in renamed.values())
+                item.in_place = not overwritten.isdisjoint(item.writes)
         outputs = [renamed.get(buffer, buffer) for buffer in outputs]
         number_phases(ordered)
         _share_flat_bodies(ordered)

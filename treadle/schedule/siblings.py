@@ -12,6 +12,7 @@ for the other, so no circle arises, whatever else is joined.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from treadle.backend.base import Target
@@ -30,6 +31,27 @@ def merge_siblings(decided: Decider, target: Target) -> None:
     _Merger(decided, target).run()
 
 
+def makers_first(drafts: Sequence[Draft]) -> list[Draft]:
+    """The drafts in an order in which each comes after what it waits for, else as they are."""
+    order: list[Draft] = []
+    done: set[Draft] = set()
+    stack = list(reversed(drafts))
+    while stack:
+        draft = stack[-1]
+        if draft in done:
+            stack.pop()
+            continue
+        makers = [m for value in draft.reads for m in value.makers if m is not draft]
+        pending = [maker for maker in makers if maker not in done]
+        if pending:
+            stack.extend(pending)
+            continue
+        stack.pop()
+        done.add(draft)
+        order.append(draft)
+    return order
+
+
 class _Merger:
     def __init__(self, decided: Decider, target: Target) -> None:
         self.decided = decided
@@ -45,7 +67,7 @@ class _Merger:
         for draft in drafts:
             for value in draft.reads:
                 self.readers[value] = self.readers.get(value, 0) + 1
-        for draft in reversed(drafts):  # makers before readers
+        for draft in makers_first(drafts[::-1]):
             below = {m for v in draft.reads for m in self.makers(v) if m is not draft}
             level = 1 + max([self.level[m] for m in below], default=-1)
             host = None

@@ -1,0 +1,63 @@
+"""What a value in memory was computed from, kept where a gradient may flow back through it.
+
+Reading `loss.item()` replaces the loss's graph by a leaf. `loss.backward()` must still work, so a
+leaf that was computed from a tracked leaf (one whose gradient somebody wants) remembers its node.
+`unfold` puts these nodes back for differentiation; `fold` then uses the values that are in memory
+instead of computing them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from treadle.engine.storage import memory
+from treadle.graph.scan import substitute
+from treadle.ir import ops
+from treadle.ir.node import Node, toposort
+
+tracked: dict[Node, Any] = {}  # leaf -> weak reference to the cell that requires its gradient
+
+
+def carries_gradient(leaves: Sequence[Node]) -> bool:
+    """Whether a value computed from these leaves may be differentiated."""
+    return any(leaf in tracked or leaf.arg[0] in memory.history for leaf in leaves)
+
+
+def remember(leaf: Node, node: Node, leaves: Sequence[Node]) -> None:
+    """`leaf` holds the value of `node`, which was computed from `leaves` as they are now."""
+    memory.history[leaf.arg[0]] = node, [(each, memory.version(each)) for each in leaves]
+
+
+def unfold(root: Node) -> tuple[Node, dict[Node, Node]]:
+    """The graph of a value with every remembered node put back, and {remembered node: leaf}.
+
+    RuntimeError if something that a remembered node was computed from has been overwritten.
+    """
+    folded: dict[Node, Node] = {}
+    while True:
+        found = {}
+        for node in toposort(root):
+            if node.op is ops.BUFFER and node.arg[0] in memory.history:
+                before, versions = memory.history[node.arg[0]]
+                for leaf, version in versions:
+                    if memory.version(leaf) != version:
+                        raise RuntimeError(
+                            f"a tensor of shape {leaf.shape} that this value was computed from has been "
+                            "overwritten since (by an optimizer step or an in-place operation): call "
+                            "backward() before that, or compute the value again"
+                        )
+                found[node] = before
+        if not found:
+            return root, folded
+        (root,) = substitute([root], found)
+        values = substitute(list(folded), found)
+        folded = dict(zip(values, folded.values(), strict=True))
+        folded |= {before: leaf for leaf, before in found.items()}
+
+
+def fold(nodes: Sequence[Node | None], folded: dict[Node, Node]) -> list[Node | None]:
+    """The nodes with remembered nodes replaced by the leaves that hold their values."""
+    present = [node for node in nodes if node is not None]
+    done = iter(substitute(present, folded) if folded else present)
+    return [None if node is None else next(done) for node in nodes]

@@ -1,0 +1,292 @@
+"""Staging: what several iterations read is brought closer, once.
+
+`Stage` copies the part of a buffer that runs inside a leaf needs into a scratch buffer: a packed
+panel of a matrix, a patch of an image with its border of zeros. `Keep` stores an expression while it
+is reduced, for the loops that need it again. Both add an ordinary statement (a copy) whose leaves
+are scheduled like any others; what reads them then reads the scratch buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from treadle.ir import index, ops
+from treadle.ir.node import Node, toposort
+from treadle.kernel.actions import legal, require_new
+from treadle.kernel.kernel import (
+    Extent,
+    Kernel,
+    Leaf,
+    Range,
+    ScheduleError,
+    Scratch,
+    Stmt,
+    loads,
+    shared_prefix,
+)
+
+ROOT = "root"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Copies what is read of a buffer inside the leaf `at` into scratch memory called `name`.
+
+    buffer: `arg` and its position. at: a leaf of every reader, or "root" for the whole kernel (then
+    the copy is a phase of its own, before). scope: "thread" | "shared" | "root". layout: the
+    buffer's axes as they lie in the scratch memory, outermost first; all of them if it is empty.
+    The copy's leaves are called name0, name1, ... by axis; axes that do not vary have none.
+
+    For GPU targets: pad, swizzle, copy, depth and producer say how the memory is laid out and filled
+    (see `Scratch`); readers names the statements that read it (all, if it is empty).
+    """
+
+    buffer: str
+    at: str
+    name: str
+    scope: str = "thread"
+    layout: tuple[int, ...] = ()
+    pad: int = 0
+    swizzle: int = 0
+    copy: str = "plain"
+    depth: int = 1
+    producer: int = 0
+    readers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = [f"stage {self.buffer} at {self.at} as {self.name}"]
+        if self.scope != "thread":
+            words.append(self.scope)
+        if self.layout:
+            words.append("layout " + ",".join(map(str, self.layout)))
+        for word in ("pad", "swizzle", "depth", "producer"):
+            value = getattr(self, word)
+            if value != Stage.__dataclass_fields__[word].default:
+                words.append(f"{word} {value}")
+        if self.copy != "plain":
+            words.append(f"copy {self.copy}")
+        if self.readers:
+            words.append("readers " + ",".join(self.readers))
+        return " ".join(words)
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        readers, load = self._readers(kernel)
+        _check_scratch(kernel, self)
+        shared = self._shared(kernel, readers)
+        inner = 0
+        for reader in readers:
+            for name in reader.order[len(shared) :]:
+                inner |= kernel.leaves[name].bit
+        place = [kernel.over_leaves(i) for i in load.src[1 : 1 + load.arg]]
+        guard = kernel.over_leaves(load.src[-1]) if len(load.src) > 1 + load.arg else None
+        box = _Box(kernel, self.name, place, inner)
+        copied = box.load(load, guard)
+        rank = len(place)
+        if self.layout and sorted(self.layout) != list(range(rank)):
+            raise ScheduleError(f"layout {self.layout} does not name each of {rank} axes once")
+        buffer = load.src[0]
+        node = Node(ops.ARG, buffer.dtype, (), (self.name, buffer.shape))
+        scratch = Scratch(
+            self.name, node, self.scope, tuple(map(str, self.layout)), self.pad, self.swizzle,
+            self.copy, self.depth, self.producer, self.at,
+        )  # fmt: skip
+        order = (*shared, *(leaf.name for leaf in box.leaves))
+        statement = Stmt(f"copy_{self.name}", (node,), tuple(box.place), (copied,), None, order)
+        staged = Node(ops.LOAD, load.dtype, (node, *load.src[1 : 1 + load.arg]), load.arg)
+        statements: list[Stmt] = []
+        for current in kernel.statements:
+            if current is readers[0]:
+                statements.append(statement)
+            if current in readers:
+                current = _replaced(current, {load: staged})
+            statements.append(current)
+        changed = replace(
+            kernel,
+            statements=tuple(statements),
+            leaves={**kernel.leaves, **{leaf.name: leaf for leaf in box.leaves}},
+            ranges={**kernel.ranges, **{r.name: r for r in box.ranges}},
+            scratch={**kernel.scratch, self.name: scratch},
+        )
+        return legal(changed.arranged())
+
+    def _readers(self, kernel: Kernel) -> tuple[list[Stmt], Node]:
+        """The statements that read the buffer, and the load that they share."""
+        found: dict[Node, list[Stmt]] = {}
+        for statement in kernel.statements:
+            if self.readers and statement.name not in self.readers:
+                continue
+            for load in loads(statement):
+                where = load.src[0].arg[0]
+                name = where if isinstance(where, str) else f"arg{where}"
+                if name == self.buffer:
+                    found.setdefault(load, []).append(statement)
+        if not found:
+            raise ScheduleError(f"nothing reads {self.buffer}")
+        if len(found) > 1:
+            raise ScheduleError(
+                f"{self.buffer} is read at {len(found)} different places; name the reader of one"
+            )
+        load, readers = next(iter(found.items()))
+        return readers, load
+
+    def _shared(self, kernel: Kernel, readers: Sequence[Stmt]) -> tuple[str, ...]:
+        """The leaves of the readers down to `at`."""
+        if self.at == ROOT:
+            if self.scope != ROOT:
+                raise ScheduleError("what is staged at root lives in scope root")
+            return ()
+        kernel.leaf(self.at)
+        common = shared_prefix([reader.order for reader in readers])
+        if self.at not in common:
+            raise ScheduleError(f"{self.at} is no loop that all readers of {self.buffer} share")
+        return common[: common.index(self.at) + 1]
+
+
+def _check_scratch(kernel: Kernel, stage: Stage) -> None:
+    if stage.name in kernel.scratch:
+        raise ScheduleError(f"there is a scratch buffer called {stage.name!r} already")
+    if stage.scope == "shared" and kernel.target.kind != "gpu":
+        raise ScheduleError(f"target {kernel.target.name} has no memory shared by a block")
+    gpu_only = stage.pad or stage.swizzle or stage.copy != "plain" or stage.producer
+    if kernel.target.kind != "gpu" and (gpu_only or stage.depth != 1):
+        raise ScheduleError(f"pad, swizzle, copy, depth, producer are not for {kernel.target.name}")
+    if stage.depth < 1:
+        raise ScheduleError("a pipeline has a depth of at least 1")
+
+
+class _Box:
+    """The part of a buffer that is read inside a leaf: per axis its first place, and a new range
+    over what varies."""
+
+    def __init__(self, kernel: Kernel, name: str, place: Sequence[Node], inner: int) -> None:
+        self.leaves: list[Leaf] = []
+        self.ranges: list[Range] = []
+        self.place: list[Node] = []
+        self.read = list(place)
+        self.inner = inner
+        self.moving: list[Node | None] = []
+        numbers = kernel.fresh_numbers()
+        for axis, i in enumerate(place):
+            outer, rest = index.split(i, inner)
+            if rest.op is ops.CONST:
+                self.place.append(i)
+                self.moving.append(None)
+                continue
+            if any(atom.op is not ops.RANGE for _, atom in index.terms(rest)[1]):
+                raise ScheduleError(f"axis {axis} is read at places that do not follow from the loops")
+            low, high = index.bounds(rest)
+            own = f"{name}{axis}"
+            require_new(kernel, [own])
+            leaf = Leaf(own, high - low + 1, next(numbers))
+            self.leaves.append(leaf)
+            self.ranges.append(Range(own, leaf.extent, leaf.number, (own,), leaf.node))
+            self.place.append(index.add(outer, low, leaf.node))
+            self.moving.append(rest)
+
+    def load(self, load: Node, guard: Node | None) -> Node:
+        """The load of one element of the box; outside of the buffer, or where the readers' guard is
+        false, it is 0."""
+        conditions = [] if guard is None else [self._translated(guard)]
+        for i, size in zip(self.place, load.src[0].shape):
+            conditions.append(index.le(0, i))
+            conditions.append(index.lt(i, size))
+        condition = index.both(*conditions)
+        rest = () if condition is index.TRUE else (condition,)
+        return Node(ops.LOAD, load.dtype, (load.src[0], *self.place, *rest), load.arg)
+
+    def _translated(self, guard: Node) -> Node:
+        """The readers' guard as a condition on places of the buffer."""
+        parts = []
+        stack = [guard]
+        while stack:
+            part = stack.pop()
+            if part.op is ops.AND:
+                stack.extend(part.src)
+            else:
+                parts.append(self._condition(part))
+        return index.both(*parts)
+
+    def _condition(self, part: Node) -> Node:
+        """One comparison, with what varies in it expressed by the axis that it limits."""
+        if not part.free & self.inner:
+            return part
+        if part.op is ops.LT and part.src[0].dtype is index.as_node(0).dtype:
+            difference = index.sub(*part.src)  # < 0
+            _, rest = index.split(difference, self.inner)
+            for axis, moving in enumerate(self.moving):
+                for factor in (1, -1):
+                    if moving is not None and index.mul(moving, factor) is rest:
+                        place = index.sub(self.place[axis], self.read[axis])
+                        moved = index.add(difference, index.mul(place, factor))
+                        return index.lt(moved, 0)
+        raise ScheduleError("the guard of the load does not limit the places of the buffer alone")
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Stores what a statement reduces, element by element, in scratch memory called `name`, and
+    reads it there in every later statement that computes the same of another loop over the range."""
+
+    statement: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"keep {self.statement} as {self.name}"
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        writer = kernel.statement(self.statement)
+        if self.name in kernel.scratch:
+            raise ScheduleError(f"there is a scratch buffer called {self.name!r} already")
+        if len(writer.values) != 1 or writer.is_store:
+            raise ScheduleError(f"{self.statement} does not reduce one value")
+        value = writer.values[0]
+        own = [kernel.range_of[name] for name in writer.order]
+        if any(kernel.leaves[name].kind != "loop" or len(r.leaves) > 1 for name, r in zip(writer.order, own)):
+            raise ScheduleError("keep what is reduced before its loops are split")
+        place = tuple(r.node for r in own)
+        node = Node(ops.ARG, value.dtype, (), (self.name, tuple(r.extent for r in own)))
+        load = Node(ops.LOAD, value.dtype, (node, *place), len(place))
+        copy = Stmt(f"copy_{self.name}", (node,), place, (value,), None, writer.order)
+        statements: list[Stmt] = []
+        found = 0
+        position = kernel.statements.index(writer)
+        for number, statement in enumerate(kernel.statements):
+            if number == position:
+                statements += [copy, replace(writer, values=(load,))]
+                continue
+            mapping = _renaming(kernel, own, statement) if number > position else None
+            if mapping is not None:
+                same = index.substitute(value, mapping)
+                changed = _replaced(statement, {same: index.substitute(load, mapping)})
+                found += changed != statement
+                statement = changed
+            statements.append(statement)
+        if not found:
+            raise ScheduleError(f"no later statement computes what {self.statement} reduces")
+        scratch = {**kernel.scratch, self.name: Scratch(self.name, node)}
+        return legal(replace(kernel, statements=tuple(statements), scratch=scratch))
+
+
+def _renaming(kernel: Kernel, own: Sequence[Range], statement: Stmt) -> dict[Node, Node] | None:
+    """Which ranges of another statement stand for the writer's: those at the same depth, of the same
+    extent."""
+    theirs = [kernel.range_of[name] for name in statement.order]
+    if len(theirs) < len(own) or any(a.extent != b.extent for a, b in zip(own, theirs)):
+        return None
+    return {a.node: b.node for a, b in zip(own, theirs) if a.node.op is ops.RANGE}
+
+
+def _replaced(statement: Stmt, mapping: dict[Node, Node]) -> Stmt:
+    """The statement with nodes replaced in its values and guard."""
+    new: dict[Node, Node] = dict(mapping)
+    for node in toposort(statement.roots):
+        if node not in new:
+            new[node] = index.rebuild(node, tuple([new[s] for s in node.src]))
+    values = tuple(new[v] for v in statement.values)
+    guard = None if statement.guard is None else new[statement.guard]
+    return replace(
+        statement, values=values, guard=guard, index=tuple(new[i] for i in statement.index)
+    )
+
+
