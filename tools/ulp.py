@@ -99,8 +99,8 @@ def samples(dtype: DType, dense: int, seed: int = 0) -> Array:
 
 def reference(name: str, *values: Array) -> Array:
     """The exact value, in the next wider type."""
-    wide = [v.astype(np.float64 if v.dtype == np.float32 else np.longdouble) for v in values]
     with np.errstate(all="ignore"):
+        wide = [v.astype(np.float64 if v.dtype == np.float32 else np.longdouble) for v in values]
         if name == "erf":
             import math
 
@@ -138,8 +138,6 @@ def main() -> None:
                 # and results within range, which random pairs seldom have
                 with np.errstate(all="ignore"):
                     near = random.uniform(-1075, 1025, len(x)) / np.log2(np.abs(x))
-                y = np.where(random.random(len(x)) < 0.1, y, near.astype(x.dtype))
-                y = np.where(random.random(len(x)) < 0.2, np.rint(y), y)
                 values = [x, y]
             if name == "erf" and dtype.bits == 64:
                 values = [x[np.abs(x) < 8][::7]]

@@ -80,7 +80,7 @@ def lift(entry: Public) -> Callable[..., Any]:
     return run
 
 
-INDEXING = {"gather", "scatter", "index_select", "take_along_dim", "embedding", "one_hot"}
+INDEXING = {"gather", "scatter", "index_select", "take_along_dim", "embedding", "one_hot", "cross_entropy", "nll_loss"}
 
 
 def drawn(entry: Public) -> Callable[..., Any]:

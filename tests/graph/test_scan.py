@@ -179,6 +179,21 @@ def test_what_does_not_vary_is_computed_outside() -> None:
     assert ops.EXP not in {node.op for node in toposort(loop.arg[0])}
 
 
+def test_what_is_only_moved_is_not_stored() -> None:
+    """A weight that a step stretches over a batch enters the loop as it is."""
+    w, start = leaf(2, WEIGHT), leaf(0, np.zeros((64, 3)))
+
+    def step(h: Node, x: Node) -> tuple[Node, Node]:
+        turned = b.expand(b.reshape(b.permute(w, (1, 0)), (1, 3, 3)), (64, 3, 3))
+        h = add(b.reduce("add", mul(turned, b.reshape(h, (64, 3, 1))), 1), x)
+        return h, b.expand(b.reshape(w, (1, 3, 3)), (64, 3, 3))
+
+    last, _ = scan(step, start, leaf(1, XS))
+    assert last.src[0].src[2:] == (w,)
+    (derived,) = gradients([last], [b.ones_like(last)], [w])
+    assert (64, 3, 3) not in {s.shape for n in toposort(derived) for s in n.src if n.op is ops.SCAN}
+
+
 def test_equal_loops_are_one_node() -> None:
     first = recurrence(leaf(0, START), leaf(1, XS), leaf(2, WEIGHT))
     again = recurrence(leaf(0, START), leaf(1, XS), leaf(2, WEIGHT))

@@ -24,8 +24,9 @@ class Block(nn.Module):
         self.words = "words"
 
     def forward(self, x: Tensor) -> Tensor:
+        x = self.inner(x)
         for layer in self.layers:
-            x = layer(self.inner(x))
+            x = layer(x)
         return self.table["a"](x) * self.scale
 
 

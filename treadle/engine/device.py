@@ -29,11 +29,6 @@ def backend(device: str) -> Backend:
     return plugin.BACKEND  # type: ignore[no-any-return]
 
 
-def threads() -> int:
-    """Threads that run a program: the knob THREADS, or what the machine offers."""
-    return max(1, int(config.THREADS)) if config.THREADS else host.threads()
-
-
 @functools.cache
 def kept_compile(device: str) -> Callable[[str], bytes]:
     """The backend's `compile` for text that is the same in every process: it looks on disk first."""
@@ -57,4 +52,4 @@ def _runner(device: str, count: int, portable: bool) -> Any:
 
 def runner(device: str) -> Any:
     """What runs the programs of a device, for the thread count that is set now."""
-    return _runner(device, threads(), bool(config.PORTABLE_POOL))
+    return _runner(device, host.threads(), bool(config.PORTABLE_POOL))

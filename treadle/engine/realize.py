@@ -68,7 +68,7 @@ class Job:
             return
         device = device_of(self.node)
         self.cell.node = memory.leaf(self.node.dtype, self.node.shape, device, self.buffer)
-        if carries_gradient(self.leaves):
+        if self.node.op is not ops.STOP and carries_gradient(self.leaves):
             remember(self.cell.node, self.node, self.leaves)
 
 
@@ -141,7 +141,8 @@ def order_levels(jobs: Sequence[Job]) -> None:
     fills = {job.leaf: job for job in jobs if job.leaf is not None}
     for job in jobs:
         job.leaves = [node for node in toposort(job.node) if node.op is ops.BUFFER]
-        if job.cell is not None and job.target is not None and carries_gradient(job.leaves):
+        free = job.node.op is ops.STOP or not carries_gradient(job.leaves)
+        if job.cell is not None and job.target is not None and not free:
             job.target = job.cell.target = None  # the old value may be asked for by a derivative
     if fills:
         changed = True
@@ -151,6 +152,11 @@ def order_levels(jobs: Sequence[Job]) -> None:
                 level = max((fills[n].level + 1 for n in job.leaves if n in fills), default=0)
                 if level > job.level:
                     job.level, changed = level, True
+        awaited = {leaf for job in jobs for leaf in job.leaves}
+        last = max(job.level for job in jobs)
+        for job in jobs:
+            if job.leaf not in awaited:
+                job.level = last  # nobody waits for it: the last program is the same every time
     last_read: dict[Node, int] = {}
     for job in jobs:
         for leaf in job.leaves:

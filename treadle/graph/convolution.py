@@ -411,7 +411,7 @@ def _max_pool(count: int) -> Callable[..., Node]:
         ceil_mode: bool = False,
     ) -> Node:
         pool = _Pool(name, count, x, kernel_size, stride, padding, dilation, ceil_mode)
-        return reduce("max", pool.windows(x, x.dtype.min), pool.elements(x))  # type: ignore[no-any-return]
+        return reduce("max", pool.windows(x, x.dtype.min), pool.elements(x))
 
     function.__doc__ = f"""The greatest element of each window over the last {count} dimension(s).
 

@@ -47,7 +47,7 @@ def _reduced(losses: Node, reduction: str, count: Node | None = None) -> Node:
         return losses
     total = reduce("add", losses)
     if reduction == "sum":
-        return total  # type: ignore[no-any-return]
+        return total
     if count is None:
         count = dim_value(shapes.total(losses.shape), losses.dtype)
     return div(total, count)
@@ -296,4 +296,4 @@ def _by_probability(
     if weight is not None:
         probability = mul(probability, _per_class(weight, scores, axis))
     losses = mul(probability, sub(spread, sub(scores, peak)))
-    return reduce("add", losses, axis)  # type: ignore[no-any-return]
+    return reduce("add", losses, axis)

@@ -142,8 +142,8 @@ def _close(roots: Sequence[Node], parameters: Sequence[Node]) -> tuple[list[Node
     """(body, constants): the roots over parameters that count from 0, and the nodes from outside,
     which became the last parameters.
 
-    What does not depend on a step is computed once, before the loop. A constant that is only
-    stretched or moved stays in the body: to store it would cost more.
+    What does not depend on a step is computed once, before the loop. Movements stay in the body,
+    and so does what is nothing but a constant: to store them stretched would cost more.
     """
     inside = set(parameters)
     cheap: set[Node] = set()
@@ -151,13 +151,22 @@ def _close(roots: Sequence[Node], parameters: Sequence[Node]) -> tuple[list[Node
     for node in toposort(roots):
         if any(s in inside for s in node.src):
             inside.add(node)
-            constants |= {s: None for s in node.src if s not in inside and s not in cheap}
+            outside = [s for s in node.src if s not in inside and s not in cheap]
+            constants |= {_unmoved(s): None for s in outside}
         elif node.op in _CHEAP_LEAVES or (node.op.kind == "movement" and node.src[0] in cheap):
             cheap.add(node)
-    constants |= {root: None for root in roots if root not in inside and root not in cheap}
+    outside = [root for root in roots if root not in inside and root not in cheap]
+    constants |= {_unmoved(root): None for root in outside}
     own = [(p.dtype, p.shape) for p in (*parameters, *constants)]
     numbered = [Node(ops.PLACEHOLDER, d, (), (i, shape)) for i, (d, shape) in enumerate(own)]
     return substitute(roots, dict(zip((*parameters, *constants), numbered))), list(constants)
+
+
+def _unmoved(node: Node) -> Node:
+    """What a chain of movements starts from."""
+    while node.op.kind == "movement":
+        node = node.src[0]
+    return node
 
 
 def substitute(roots: Iterable[Node], replacements: dict[Node, Node]) -> list[Node]:

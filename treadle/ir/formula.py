@@ -40,6 +40,9 @@ class Value:
     def __add__(self, other: Operand) -> Value:
         return self._with(ops.ADD, other)
 
+    def __radd__(self, other: Number) -> Value:
+        return self.like(other) + self
+
     def __sub__(self, other: Operand) -> Value:
         return self._with(ops.SUB, other)
 
@@ -48,6 +51,9 @@ class Value:
 
     def __mul__(self, other: Operand) -> Value:
         return self._with(ops.MUL, other)
+
+    def __rmul__(self, other: Number) -> Value:
+        return self.like(other) * self
 
     def __truediv__(self, other: Operand) -> Value:
         return self._with(ops.DIV, other)

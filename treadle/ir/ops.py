@@ -8,7 +8,7 @@ algebra, and the stages in which it may stand:
     k  kernel    scalars over ranges: load, store, reduce over ranges; no movement
     p  program   an ordered list for one target: loops, loads, stores, the spelled operations
 
-Derivatives (`graph/vjp.py`), batching, and spellings (renderers) are tables of their own, keyed by
+Derivatives (`graph/grad.py`), batching, and spellings (renderers) are tables of their own, keyed by
 these rows; `tests/test_laws.py` checks that none is missing.
 """
 

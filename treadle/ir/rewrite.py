@@ -78,6 +78,8 @@ def rewrite(
             done[node] = done[replacement]
             replacing.discard(node)
             continue
+        if node in replacing:
+            raise RuntimeError(f"the rules of {table.name} turn {node} into something with itself")
         below = node.src if node.arg is None else (*node.src, *arg_nodes(node.arg))
         missing = [s for s in below if s not in done]
         if missing:
@@ -92,9 +94,8 @@ def rewrite(
             done[node] = new
             done.setdefault(new, new)
         else:
-            if better in replacing:
-                raise RuntimeError(f"the rules of {table.name} turn {better} into itself")
-            replacing.add(node)
-            stack.append((node, better))
+            for waiting in (node,) if new is node else (node, new):
+                replacing.add(waiting)
+                stack.append((waiting, better))
             stack.append((better, None))
     return [done[r] for r in roots]

@@ -13,16 +13,18 @@ come from measurements of 64 schedules on 13 shapes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from treadle.ir import ops
-from treadle.ir.node import Node
-from treadle.kernel.actions import Reorder, Split, Tail, grid, unroll, vector
+from treadle.ir import index, ops
+from treadle.ir.node import Node, toposort
+from treadle.kernel.actions import Reorder, Split, grid, unroll, vector
 from treadle.kernel.analysis import Access, points, upper
 from treadle.kernel.kernel import Extent, Stmt
 from treadle.kernel.plan import SERIAL_WORK, Plan
+from treadle.kernel.stage import Stage, stage_name
 
 PANEL_USES = 36  # rows that make packing a panel worth while
+PANEL_COLUMNS = 64
 PRODUCTS = 16  # in one step of the loop over the sum, at least
 TASKS_PER_THREAD = 4
 SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread number
@@ -38,6 +40,11 @@ class Contraction:
     columns: tuple[str, ...]
     batch: tuple[str, ...]
     summed: tuple[str, ...]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The leaves of the result, in the order of the statement."""
+        return tuple(n for n in self.statement.order if n not in self.statement.reduced)
 
 
 @dataclass(frozen=True)
@@ -81,13 +88,7 @@ def schedule(plan: Plan, contraction: Contraction) -> None:
         _dot_tiles(plan, contraction, lanes)
         return
     if lanes in contraction.rows:
-        contraction = Contraction(
-            contraction.statement,
-            contraction.columns,
-            contraction.rows,
-            contraction.batch,
-            contraction.summed,
-        )
+        contraction = replace(contraction, rows=contraction.columns, columns=contraction.rows)
     _outer_tiles(plan, contraction, lanes)
 
 
@@ -145,21 +146,30 @@ def _loads_of(contraction: Contraction) -> set[Node]:
     return {n for n in toposort(contraction.statement.values) if n.op is ops.LOAD}
 
 
-def _pack(plan: Plan, contraction: Contraction, lanes: str, tile: Tile, at: str) -> None:
-    """Stages the factor that is read in lanes as a panel, where that pays."""
-    bit = plan.kernel.leaves[f"{lanes}v"].bit
-    before = Plan.unscheduled_load(plan, contraction.statement.name, bit)
-    if before is None:
-        return
-    load, axis, wide = before
-    caches = plan.target.cache_bytes
-    large = upper(index.product(load.src[0].shape)) * load.dtype.itemsize > caches[1]
-    if wide and not large:
-        return
-    layout = () if axis == load.arg - 1 else (*(a for a in range(load.arg) if a != axis), axis)
-    plan.do(Stage(f"arg{load.src[0].arg[0]}", at, "panel", layout=layout))
+def _packing(plan: Plan, contraction: Contraction, lanes: str) -> tuple[str, int, int] | None:
+    """(buffer, its axis in lanes, number of axes) of the factor to be packed in panels: one that is
+    read at a stride, or that does not stay in the second cache."""
+    node = plan.kernel.leaves[lanes].node
+    facts = plan.facts[contraction.statement.name]
+    moving = [a for a in facts.accesses if a.stride(node) != 0]
+    if len(moving) != 1 or points(plan.kernel, contraction.rows) < PANEL_USES:
+        return None
+    load = moving[0].node
+    axis = _axis(plan, load, lanes)
+    nbytes = upper(index.product(load.src[0].shape)) * load.dtype.itemsize
+    if axis is None or (moving[0].stride(node) == 1 and nbytes <= plan.target.cache_bytes[1]):
+        return None
+    panel = points(plan.kernel, contraction.summed) * load.dtype.itemsize * PANEL_COLUMNS
+    return (stage_name(plan.kernel, load), axis, load.arg) if panel <= plan.target.cache_bytes[1] else None
+
+
+def _pack(plan: Plan, packing: tuple[str, int, int], lanes: str, width: int) -> None:
+    """Stages a panel in every task, the axis in lanes innermost."""
+    buffer, axis, axes = packing
+    layout = () if axis == axes - 1 else (*(a for a in range(axes) if a != axis), axis)
+    plan.do(Stage(buffer, f"{lanes}o", "panel", layout=layout))
     own = f"panel{axis}"
-    plan.do(Split(own, f"{own}o", ((f"{own}v", tile.lanes),)))
+    plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
     plan.do(vector(f"{own}v"))
 
 
@@ -217,50 +227,50 @@ def _outer_tiles(plan: Plan, contraction: Contraction, lanes: str) -> None:
     """Lanes along an output range."""
     leaves = plan.kernel.leaves
     row = max(contraction.rows, key=lambda name: upper(leaves[name].extent))
-    steps = points(plan.kernel, contraction.summed)
+    packing = _packing(plan, contraction, lanes)
     tile = _best_tile(
         _size(leaves[row].extent),
         _size(leaves[lanes].extent),
-        steps,
+        points(plan.kernel, contraction.summed),
         _lane_choices(plan, contraction, leaves[lanes].extent),
         plan.target.registers,
         dot=False,
     )
-    order = [name for name in contraction.statement.order if name not in contraction.statement.reduced]
-    _split_output(plan, lanes, tile.vectors, tile.lanes)
-    row_outer = _split_rows(plan, row, tile.rows, lanes, contraction)
+    plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}u", tile.vectors), (f"{lanes}v", tile.lanes))))
+    others = [name for name in contraction.outputs if name not in (row, lanes)]
+    blocks = _split_rows(plan, row, tile.rows, [*others, f"{lanes}o"])
     summed = contraction.summed[-1]
     extent = leaves[summed].extent
-    unrolled = _sum_steps(extent, tile.rows * tile.vectors)
-    if unrolled > 1 and unrolled != extent:
-        plan.do(Split(summed, f"{summed}o", ((f"{summed}u", unrolled),)))
+    steps = _sum_steps(extent, tile.rows * tile.vectors)
+    if steps > 1 and steps != extent:
+        plan.do(Split(summed, f"{summed}o", ((f"{summed}u", steps),)))
         plan.do(unroll(f"{summed}u"))
-        if not isinstance(extent, int) or extent % unrolled:
-            plan.do(Tail(f"{summed}u", "mask"))
-    small, large = (f"{lanes}u", f"{row}u") if tile.vectors <= tile.rows else (f"{row}u", f"{lanes}u")
-    plan.do(unroll(large, small))
+    elif steps > 1:
+        plan.do(unroll(summed))
+    _unroll_tile(plan, f"{row}u", f"{lanes}u", tile)
     plan.do(vector(f"{lanes}v"))
-    _tasks(plan, contraction, order, {lanes: (f"{lanes}o",), row: row_outer})
+    _tasks(plan, contraction, [*others, *blocks, f"{lanes}o"], f"{row}o")
+    if packing is not None:
+        _pack(plan, packing, lanes, tile.lanes)
 
 
-def _split_output(plan: Plan, name: str, vectors: int, lanes: int) -> None:
-    plan.do(Split(name, f"{name}o", ((f"{name}u", vectors), (f"{name}v", lanes))))
+def _unroll_tile(plan: Plan, rows: str, columns: str, tile: Tile) -> None:
+    """The operands of the axis that is unrolled innermost stay in registers: the smaller one."""
+    plan.do(unroll(rows, columns) if tile.vectors <= tile.rows else unroll(columns, rows))
 
 
-def _split_rows(
-    plan: Plan, row: str, rows: int, lanes: str, contraction: Contraction
-) -> tuple[str, ...]:
-    """Cuts the rows in tiles, and the tiles in blocks where there would be too few tasks."""
+def _split_rows(plan: Plan, row: str, rows: int, others: Sequence[str]) -> tuple[str, ...]:
+    """Cuts the rows in tiles, and the tiles in blocks where the rest gives too few tasks. Returns
+    the block's leaf."""
     tiles = -(-upper(plan.kernel.leaves[row].extent) // rows)
-    others = [n for n in (*contraction.rows, *contraction.columns, *contraction.batch) if n not in (row, lanes)]
-    tasks = upper(plan.kernel.leaves[f"{lanes}o"].extent) * points(plan.kernel, others)
-    blocks = -(-TASKS_PER_THREAD * plan.target.threads // tasks)
-    per_block = -(-tiles // min(blocks, tiles))
-    if blocks == 1 or per_block == 1:
+    tasks = points(plan.kernel, others)
+    blocks = min(tiles, -(-TASKS_PER_THREAD * plan.target.threads // tasks))
+    per_block = -(-tiles // blocks)
+    if blocks == 1:
         plan.do(Split(row, f"{row}o", ((f"{row}u", rows),)))
-        return (f"{row}o",)
+        return ()
     plan.do(Split(row, f"{row}g", ((f"{row}o", per_block), (f"{row}u", rows))))
-    return (f"{row}g", f"{row}o")
+    return (f"{row}g",)
 
 
 def _sum_steps(extent: Extent, products: int) -> int:
@@ -288,44 +298,27 @@ def _dot_tiles(plan: Plan, contraction: Contraction, lanes: str) -> None:
         plan.target.registers,
         dot=True,
     )
-    order = [name for name in contraction.statement.order if name not in contraction.statement.reduced]
     plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}v", width),)))
-    if not isinstance(leaves[lanes].extent, int):
-        plan.do(Tail(f"{lanes}v", "mask"))
     plan.do(Split(column, f"{column}o", ((f"{column}u", tile.vectors),)))
-    plan.do(Split(row, f"{row}o", ((f"{row}u", tile.rows),)))
-    small, large = (column, row) if tile.vectors <= tile.rows else (row, column)
-    plan.do(unroll(f"{large}u", f"{small}u"))
+    others = [name for name in contraction.outputs if name not in (row, column)]
+    blocks = _split_rows(plan, row, tile.rows, [*others, f"{column}o"])
+    _unroll_tile(plan, f"{row}u", f"{column}u", tile)
     plan.do(vector(f"{lanes}v"))
-    _tasks(plan, contraction, order, {column: (f"{column}o",), row: (f"{row}o",)})
+    _tasks(plan, contraction, [*others, *blocks, f"{column}o"], f"{row}o")
 
 
 # ---- tasks -----------------------------------------------------------------------------------------
-def _tasks(
-    plan: Plan, contraction: Contraction, order: Sequence[str], outer: dict[str, tuple[str, ...]]
-) -> None:
-    """The grid: batch ranges, row blocks, column panels; inside a task, tiles of rows."""
-    work = plan.work()
-    names: list[str] = []
-    for name in order:
-        names.extend(outer.get(name, (name,)))
-    inner = [n for leaves in outer.values() if len(leaves) > 1 for n in leaves[1:]]
-    if not inner and work >= SERIAL_WORK:
-        rows = next(iter(reversed(outer.values())))
-        others = [n for n in names if n not in rows]
-        if points(plan.kernel, others) >= TASKS_PER_THREAD * plan.target.threads:
-            inner = list(rows)
-    chosen = [n for n in names if n not in inner]
-    if work >= SERIAL_WORK and chosen:
-        plan.do(grid(*chosen))
-    loops = [n for n in (*names, *inner) if n not in chosen] if work >= SERIAL_WORK else names
-    plan.do(Reorder((*dict.fromkeys(loops), *_sum_loops(plan, contraction))))
-
-
-def _sum_loops(plan: Plan, contraction: Contraction) -> list[str]:
+def _tasks(plan: Plan, contraction: Contraction, outer: Sequence[str], tiles: str) -> None:
+    """Batch ranges, row blocks and column panels are tasks; inside one run the tiles of the rows,
+    and in a tile the sum."""
     statement = plan.kernel.statement(contraction.statement.name)
-    return [
+    sums = [
         name
         for name in statement.order
         if name in statement.reduced and plan.kernel.leaves[name].kind == "loop"
     ]
+    if plan.work() >= SERIAL_WORK:
+        plan.do(grid(*outer))
+        plan.do(Reorder((tiles, *sums)))
+    else:
+        plan.do(Reorder((*outer, tiles, *sums)))

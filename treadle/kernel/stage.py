@@ -33,7 +33,7 @@ ROOT = "root"
 class Stage:
     """Copies what is read of a buffer inside the leaf `at` into scratch memory called `name`.
 
-    buffer: `arg` and its position. at: a leaf of every reader, or "root" for the whole kernel (then
+    buffer: `arg` and its position; `arg1#0`, `arg1#1` where it is read at several places. at: a leaf of every reader, or "root" for the whole kernel (then
     the copy is a phase of its own, before). scope: "thread" | "shared" | "root". layout: the
     buffer's axes as they lie in the scratch memory, outermost first; all of them if it is empty.
     The copy's leaves are called name0, name1, ... by axis; axes that do not vary have none.
@@ -112,22 +112,25 @@ class Stage:
 
     def _readers(self, kernel: Kernel) -> tuple[list[Stmt], Node]:
         """The statements that read the buffer, and the load that they share."""
-        found: dict[Node, list[Stmt]] = {}
-        for statement in kernel.statements:
-            if self.readers and statement.name not in self.readers:
-                continue
-            for load in loads(statement):
-                where = load.src[0].arg[0]
-                name = where if isinstance(where, str) else f"arg{where}"
-                if name == self.buffer:
-                    found.setdefault(load, []).append(statement)
+        buffer, _, which = self.buffer.partition("#")
+        found = _reads_of(kernel, buffer)
+        if self.readers:
+            found = {
+                load: [s for s in statements if s.name in self.readers]
+                for load, statements in found.items()
+                if any(s.name in self.readers for s in statements)
+            }
         if not found:
-            raise ScheduleError(f"nothing reads {self.buffer}")
-        if len(found) > 1:
+            raise ScheduleError(f"nothing reads {buffer}")
+        if len(found) > 1 and not which:
             raise ScheduleError(
-                f"{self.buffer} is read at {len(found)} different places; name the reader of one"
+                f"{buffer} is read at {len(found)} different places: say which, from {buffer}#0 to "
+                f"{buffer}#{len(found) - 1}"
             )
-        load, readers = next(iter(found.items()))
+        number = int(which) if which.isdigit() else 0
+        if number >= len(found):
+            raise ScheduleError(f"{buffer} is read at {len(found)} places only")
+        load, readers = list(found.items())[number]
         return readers, load
 
     def _shared(self, kernel: Kernel, readers: Sequence[Stmt]) -> tuple[str, ...]:
@@ -141,6 +144,25 @@ class Stage:
         if self.at not in common:
             raise ScheduleError(f"{self.at} is no loop that all readers of {self.buffer} share")
         return common[: common.index(self.at) + 1]
+
+
+def _reads_of(kernel: Kernel, buffer: str) -> dict[Node, list[Stmt]]:
+    """Every load of a buffer (`arg1`, or a scratch buffer's name), with the statements that do it."""
+    found: dict[Node, list[Stmt]] = {}
+    for statement in kernel.statements:
+        for load in loads(statement):
+            where = load.src[0].arg[0]
+            if buffer == (where if isinstance(where, str) else f"arg{where}"):
+                found.setdefault(load, []).append(statement)
+    return found
+
+
+def stage_name(kernel: Kernel, load: Node) -> str:
+    """What `Stage` calls a load: its buffer, and which of the buffer's loads if there are several."""
+    where = load.src[0].arg[0]
+    buffer = where if isinstance(where, str) else f"arg{where}"
+    found = list(_reads_of(kernel, buffer))
+    return buffer if len(found) == 1 else f"{buffer}#{found.index(load)}"
 
 
 def _check_scratch(kernel: Kernel, stage: Stage) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from treadle.tensor import Tensor
+from treadle.tensor import Tensor, no_grad
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -92,8 +92,9 @@ def batch_norm(
             "give a larger batch, or call eval()"
         )
     unbiased = var * (count / (count - 1)) if count else var
-    for running, new in ((running_mean, mean), (running_var, unbiased)):
-        if running is not None:
-            old = running.to(dtype=new.dtype)
-            running.assign((old + (new.detach() - old) * momentum).to(dtype=running.dtype))
+    with no_grad():
+        for running, new in ((running_mean, mean), (running_var, unbiased)):
+            if running is not None:
+                old = running.to(dtype=new.dtype)
+                running.assign((old + (new - old) * momentum).to(dtype=running.dtype))
     return x.batch_norm(mean, var, weight, bias, eps)

@@ -11,6 +11,8 @@ import math
 import numpy as np
 
 from treadle import convert
+from treadle.engine.device import canonical
+from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType, float32
 from treadle.nn.parameter import Parameter
 from treadle.tensor import Tensor, no_grad
@@ -39,7 +41,8 @@ def buffer(value: float, shape: tuple[int, ...], dtype: Dtype, device: str | Non
     """A tensor that begins as one number, in memory: so a program that updates it is the same the
     first time as ever after."""
     kind = float32 if dtype is None else convert.as_dtype(dtype)
-    return Tensor(np.full(shape, value, kind.compute), dtype=kind, device=device)
+    stored = dt.from_compute(kind, np.full(shape, value, kind.compute))
+    return Tensor._of(convert.leaf(stored, kind, canonical(device)))
 
 
 def fan_bound(fan_in: int) -> float:

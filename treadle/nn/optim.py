@@ -18,6 +18,7 @@ import numpy as np
 from treadle.engine.cell import Cell, pending_assigns
 from treadle.engine.realize import realize
 from treadle.ir.dtype import DType
+from treadle.ir.node import Node
 from treadle.nn.init import buffer
 from treadle.nn.parameter import clear_gradient
 from treadle.tensor import Tensor, no_grad
@@ -312,12 +313,12 @@ def commit(changes: list[Change]) -> None:
     """
     before = [(cell, cell.node, cell.target) for cell, _ in changes]
     changed = {id(cell) for cell, _ in changes}
-    others: list[Cell] = [cell for cell in pending_assigns() if id(cell) not in changed]
+    others = [(c, c.target) for c in pending_assigns() if id(c) not in changed]
     try:
         with no_grad():
             for cell, value in changes:
                 cell.assign(value)
-        realize([*[cell for cell, _ in changes], *others])
+        realize([cell for cell, _ in (*changes, *others)])
     except BaseException as error:
         for cell, node, target in before:
             if cell.requires_grad:
@@ -325,18 +326,18 @@ def commit(changes: list[Change]) -> None:
             else:
                 cell.node, cell.target = node, target
         if isinstance(error, Exception):
-            for other in others:
-                _settle(other)
+            for other, memory in others:
+                _settle(other, memory)
         raise
 
 
-def _settle(cell: Cell) -> None:
-    """Compute an assigned value, or undo the assignment if that fails."""
+def _settle(cell: Cell, memory: Node | None) -> None:
+    """Compute an assigned value, or go back to the leaf that the cell held if that fails."""
     try:
         realize([cell])
     except Exception:
-        assert cell.target is not None
-        cell.node, cell.target = cell.target, None
+        assert memory is not None
+        cell.node, cell.target = memory, None
 
 
 def zeros(parameter: Tensor) -> Tensor:

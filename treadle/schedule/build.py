@@ -15,11 +15,12 @@ from treadle.ir import index, ops
 from treadle.ir.dtype import DType, void
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.monoid import MONOIDS
-from treadle.ir.node import Node, toposort
+from treadle.ir.node import Node, remember, toposort
 from treadle.ir.ops import Op
 from treadle.schedule.demand import Demand, Draft, Output, Value, covers
 from treadle.schedule.movement import PURE, ZERO, Movements, Position, flatten, is_partition
 from treadle.schedule.plan import BufferInfo, Call
+from treadle.schedule.split import split_ranges, takes_apart
 
 # f(0, .., 0) is 0 (and not -0): if all sources are 0 where a padding is read, so is the result
 _ZERO_OF_ZEROS = frozenset((
@@ -97,6 +98,7 @@ class Builder:
         self.checks: dict[Node, int] = {}
         self.tests: dict[tuple[Node, Any], bool] = {}
         self.order = _in_order([d for o in draft.outputs for d in _roots(o)])
+        self.divides = False  # whether an index has a quotient or a remainder
         self.length: int | Node | None = None  # of a flat kernel
         self.flat_range = ZERO
 
@@ -118,6 +120,9 @@ class Builder:
             for store in self._stores(output, places)
         ]
         sink = self._renumbered(Node(ops.SINK, void, tuple(stores)))
+        if self.divides:
+            rank = draft.rank
+            sink = remember(sink, ("split", rank), lambda kernel: split_ranges(kernel, rank))
         variables = {} if self.length is None else {FLAT_LENGTH: self.length}
         return Call(
             kernel=sink,
@@ -201,6 +206,7 @@ class Builder:
         place, position = self.level.locate(leaf, position)
         if isinstance(place, Node):
             return self._constant(place, position)
+        self.divides = self.divides or takes_apart(position)
         argument = self._argument(place, False)
         if self.length is not None and argument.shape == (self.flat_range.arg[1],):
             position = (self.flat_range,) if any(i is not ZERO for i in position) else (ZERO,)

@@ -14,7 +14,7 @@ from typing import Any
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node, Shape
-from treadle.schedule.movement import Position
+from treadle.schedule.movement import Position, flatten
 from treadle.schedule.plan import Reason
 
 
@@ -154,14 +154,27 @@ def free_ranges(position: Position, valid: Node | None) -> int:
 
 def covers(position: Position, shape: Shape, own: int) -> bool:
     """Whether a position runs over every element of the shape exactly once while the ranges of
-    `own` that it uses run: each index is another of these ranges, of its dimension's size."""
+    `own` that it uses run."""
     seen = 0
     for size, i in zip(shape, position):
         if size == 1:
             continue
-        if i.op is not ops.RANGE or i.free & seen or not i.free & own:
-            return False
-        if not (i.arg[1] is size or i.arg[1] == size):
+        if i.op is not ops.RANGE:
+            return not free_ranges(position, None) & ~own and _counts(position, shape)
+        if i.free & seen or not i.free & own or not (i.arg[1] is size or i.arg[1] == size):
             return False
         seen |= i.free
     return True
+
+
+def _counts(position: Position, shape: Shape) -> bool:
+    """Whether the row-major number of an element is that of the ranges as digits: r0 + n0*r1 + ..,
+    each range as long as the digit before it says, up to the whole."""
+    constant, terms = index.terms(flatten(list(shape), list(position)))
+    place = 1
+    for factor, atom in sorted(terms, key=lambda term: term[0]):
+        size = atom.arg[1] if atom.op is ops.RANGE else None
+        if factor != place or not isinstance(size, int):
+            return False
+        place *= size
+    return constant == 0 and place == index.product(shape)
