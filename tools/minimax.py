@@ -187,21 +187,26 @@ def exp2_row(degree: int) -> Fit:
     )
 
 
-def log_row(degree: int) -> Fit:
-    """ln(1 + f) = f - f^2/2 + f^3 p(f), relative, for 1 + f from sqrt(1/2) to sqrt(2)."""
+def log_row(degree: int, base: int | None = None) -> Fit:
+    """log(1 + f) = f/ln(base) + f^2 p(f), relative, for 1 + f from sqrt(1/2) to sqrt(2)."""
+    unit = ONE if base is None else Decimal(base).ln()
     return row(
-        lambda f: ((1 + f).ln() - f + f * f / 2) / f**3,
-        lambda f: f**3 / (1 + f).ln(),
+        lambda f: ((1 + f).ln() - f) / unit / f**2,
+        lambda f: f**2 / ((1 + f).ln() / unit),
         Decimal("0.5").sqrt() - 1,
         Decimal(2).sqrt() - 1,
         degree,
     )
 
 
-def atanh_row(degree: int) -> Fit:
-    """atanh(s) = s + s^3 p(s^2), relative, for (1+s)/(1-s) from sqrt(1/2) to sqrt(2)."""
+def atanh_row(degree: int, edge: str) -> Fit:
+    """atanh(s) = s + s^3 p(s^2), relative, for s up to the edge."""
     return row(
-        in_square(lambda s: (atanh(s) / s - 1) / s**2), lambda z: z, "1e-9", "0.02944", degree
+        in_square(lambda s: (atanh(s) / s - 1) / s**2),
+        in_square(lambda s: s**3 / atanh(s)),
+        "1e-9",
+        Decimal(edge) ** 2,
+        degree,
     )
 
 
@@ -281,9 +286,10 @@ ROWS: dict[tuple[str, int], Callable[[], Fit]] = {
     ("EXP", 64): lambda: exp_row(10),
     ("EXP2", 32): lambda: exp2_row(5),
     ("EXP2", 64): lambda: exp2_row(11),
-    ("LOG", 32): lambda: log_row(7),
-    ("ATANH", 32): lambda: atanh_row(3),
-    ("ATANH", 64): lambda: atanh_row(7),
+    ("LOG", 32): lambda: log_row(8),
+    ("LOG2", 32): lambda: log_row(8, base=2),
+    ("ATANH", 32): lambda: atanh_row(3, "0.1717"),
+    ("ATANH", 64): lambda: atanh_row(7, "0.1717"),
     ("SIN", 32): lambda: sin_row(2),
     ("SIN", 64): lambda: sin_row(5),
     ("COS", 32): lambda: cos_row(2),

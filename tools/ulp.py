@@ -4,27 +4,32 @@
     python tools/ulp.py exp sin --dtype float32 --dense 16 --backend c
 
 One line a function: the largest error seen, where, and how many results were not the nearest
-float. float32 is compared with float64, of every exponent and both signs 2^dense values; float64
-with NumPy's longdouble, where that is wider (x86), of random values; erf of float64 with decimals.
+float, over every exponent, both signs, and 2^dense mantissas (23: all float32; float64 takes an
+eighth). float32 is compared with float64; float64 with NumPy's longdouble, which must be wider (it
+is on x86), and erf of float64 with decimal arithmetic.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import math
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
+
+from minimax import erf as decimal_erf
 
 from treadle import extras
 from treadle.backend.base import Backend, Function
 from treadle.ir import ops
-from treadle.ir.dtype import BY_NAME, DType, index, void
+from treadle.ir.dtype import DType, from_name, from_numpy, index, void
 from treadle.ir.node import Node
 
 Array = Any
@@ -81,36 +86,69 @@ def errors(got: Array, exact: Array) -> Array:
     return np.where(wrong_zero, np.inf, distance)
 
 
-def samples(dtype: DType, dense: int, seed: int = 0) -> Array:
-    """Positive and negative numbers of every exponent, 2^dense of each, and the special values."""
+def fractions(dtype: DType, dense: int, seed: int = 0) -> Array:
+    """2^dense values of the stored mantissa, random but for the ends."""
+    count = 1 << np.finfo(dtype.storage).nmant
+    if 1 << dense >= count:
+        return np.arange(count)
+    ends = np.array([0, 1, 2, count - 2, count - 1])
+    random = np.random.default_rng(seed).integers(0, count, 1 << dense)
+    return np.concatenate([ends, random])
+
+
+def samples(dtype: DType, dense: int, exponents: range | None = None) -> Array:
+    """Numbers of these exponents (as stored; all if not given, NaN and inf among them), about
+    2^dense of each, with both signs."""
     mantissa = np.finfo(dtype.storage).nmant
-    unsigned = np.dtype(f"u{dtype.itemsize}").type
-    random = np.random.default_rng(seed)
-    exponents = np.arange(1 << (dtype.bits - 1 - mantissa), dtype=unsigned) << unsigned(mantissa)
-    if dense >= mantissa:
-        fractions = np.arange(1 << mantissa, dtype=unsigned)
-    else:
-        fractions = random.integers(0, 1 << mantissa, 1 << dense, dtype=unsigned)
-        fractions[: min(8, len(fractions))] = [0, 1, 2, 3, (1 << mantissa) - 1, 5, 6, 7][: len(fractions)]
-    bits = (exponents[:, None] + fractions).ravel()
+    every = range(1 << (dtype.bits - 1 - mantissa))
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    high = np.array(every if exponents is None else exponents, unsigned) << unsigned.type(mantissa)
+    bits = (high[:, None] + fractions(dtype, dense).astype(unsigned)).ravel()
     values = bits.view(dtype.storage)
     return np.concatenate([values, -values])
 
 
-def reference(name: str, *values: Array) -> Array:
-    """The exact value, in the next wider type."""
+def exponents_for(x: Array, seed: int = 0) -> Array:
+    """For each x an exponent: mostly such that pow is in range, some whole, some anything."""
+    random = np.random.default_rng(seed)
+    info = np.finfo(x.dtype)
     with np.errstate(all="ignore"):
-        wide = [v.astype(np.float64 if v.dtype == np.float32 else np.longdouble) for v in values]
-        if name == "erf":
-            import math
+        result = random.uniform(info.minexp - info.nmant - 2, info.maxexp + 1, len(x))
+        y = (result / np.log2(np.abs(x.astype(np.float64)))).astype(x.dtype)
+        y = np.where(random.random(len(x)) < 0.2, np.rint(y), y)
+    return np.where(random.random(len(x)) < 0.1, random.permutation(x), y)
 
+
+def operands(name: str, dtype: DType, dense: int, exponents: range | None = None) -> list[Array]:
+    """Samples for each operand of the function."""
+    x = samples(dtype, dense, exponents)
+    return [x, exponents_for(x)] if name == "pow" else [x]
+
+
+def reference(name: str, *values: Array) -> Array:
+    """The exact value, in the next wider type. TypeError where NumPy has none wider."""
+    wider = np.float64 if values[0].dtype == np.float32 else np.longdouble
+    if np.finfo(wider).nmant <= np.finfo(values[0].dtype).nmant:
+        raise TypeError(f"NumPy has no float wider than {values[0].dtype} here")
+    with np.errstate(all="ignore"):
+        wide = [v.astype(wider) for v in values]
+        if name != "erf":
+            return getattr(np, NUMPY_NAME.get(name, name))(*wide)
+        if wider is np.float64:
             return np.array([math.erf(v) for v in wide[0].tolist()])
-        return getattr(np, NUMPY_NAME.get(name, name))(*wide)
+        return np.array([exact_erf(v) for v in values[0].tolist()])
 
 
-def measure(backend: Backend, name: str, dtype: DType, values: list[Array]) -> tuple[Array, Array]:
-    """(results, errors) of an operation."""
-    op = ops.TABLE[name]
+def exact_erf(x: float) -> np.longdouble:
+    """erf by its series in decimal arithmetic."""
+    if not abs(x) < 6:
+        return np.longdouble(math.erf(x))
+    return np.longdouble(str(decimal_erf(Decimal(x)))) if x else np.longdouble(x)
+
+
+def measure(backend: Backend, name: str, values: list[Array]) -> tuple[Array, Array]:
+    """(results, errors) of an operation on arrays of float32 or float64."""
+    op, dtype = ops.TABLE[name], from_numpy(values[0].dtype)
     count = -(-len(values[0]) // LANES) * LANES
     inputs = [np.concatenate([v, np.ones(count - len(v), v.dtype)]) for v in values]
     output = np.empty(count, dtype.storage)
@@ -119,37 +157,36 @@ def measure(backend: Backend, name: str, dtype: DType, values: list[Array]) -> t
     return got, errors(got, reference(name, *values))
 
 
+def report(backend: Backend, name: str, dtype: DType, dense: int) -> str:
+    """One line: the largest error of a function, some exponents at a time."""
+    worst, seen, rounded, where = -1.0, 0, 0, ""
+    every = 1 << (dtype.bits - 1 - np.finfo(dtype.storage).nmant)
+    step = max(1, (1 << 22) >> dense)
+    for first in range(0, every, step):
+        values = operands(name, dtype, dense, range(first, min(every, first + step)))
+        if name == "erf" and dtype.bits == 64:
+            values = [values[0][:: 1 + len(values[0]) // 2000]]  # the reference is slow
+        got, distance = measure(backend, name, values)
+        seen += len(got)
+        rounded += int(np.sum(distance > 0.5))
+        i = int(np.argmax(distance))
+        if distance[i] > worst:
+            worst = float(distance[i])
+            where = ", ".join(repr(float(v[i])) for v in values) + f" -> {float(got[i])!r}"
+    return f"{name:5} {dtype!r} {worst:6.3f} ulp at {where}; {rounded / seen:.2%} of {seen} not nearest"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="ulps of the approximated functions")
+    parser = argparse.ArgumentParser(description="errors of the approximated functions, in ulps")
     parser.add_argument("names", nargs="*", default=NAMES)
-    parser.add_argument("--dtype", default="float32,float64")
-    parser.add_argument("--dense", type=int, default=12)
+    parser.add_argument("--dtype", nargs="*", default=["float32", "float64"])
+    parser.add_argument("--dense", type=int, default=12, help="log2 of the values per exponent")
     parser.add_argument("--backend", default="llvm")
     given = parser.parse_args()
     backend = extras.load(f"treadle.backend.{given.backend}").BACKEND
-    for dtype in (BY_NAME[name] for name in given.dtype.split(",")):
-        dense = given.dense if dtype.bits == 32 else max(2, given.dense - 4)
+    for dtype in map(from_name, given.dtype):
         for name in given.names:
-            x = samples(dtype, dense)
-            values = [x]
-            if name == "pow":
-                random = np.random.default_rng(1)
-                y = random.permutation(x)
-                # and results within range, which random pairs seldom have
-                with np.errstate(all="ignore"):
-                    near = random.uniform(-1075, 1025, len(x)) / np.log2(np.abs(x))
-                values = [x, y]
-            if name == "erf" and dtype.bits == 64:
-                values = [x[np.abs(x) < 8][::7]]
-            got, distance = measure(backend, name, dtype, values)
-            worst = int(np.argmax(distance))
-            rounded = np.mean(distance > 0.5)
-            at = ", ".join(repr(v[worst]) for v in values)
-            print(
-                f"{name:6} {dtype!r} {distance[worst]:8.3f} ulp at {at} -> {got[worst]!r}; "
-                f"{rounded:.2%} not nearest of {len(x)}",
-                flush=True,
-            )
+            print(report(backend, name, dtype, given.dense - (dtype.bits == 64) * 3), flush=True)
 
 
 if __name__ == "__main__":

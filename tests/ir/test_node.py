@@ -127,7 +127,8 @@ def test_a_digest_sees_op_dtype_arg_and_sources():
     different = [
         ops.ADD(x, y), ops.ADD(y, x), ops.SUB(x, y), x, y,
         placeholder(0, (3, 5)), placeholder(0, dtype=float64),
-        placeholder(0, (index.variable("T", 1, 5), 4)), placeholder(0, (index.variable("T", 1, 6), 4)),
+        placeholder(0, (index.variable("T", 1, 5), 4)),
+        placeholder(0, (index.variable("T", 1, 6), 4)),
     ]  # fmt: skip
     assert len({n.digest for n in different}) == len(different)
     assert all(len(n.digest) == 16 for n in different)

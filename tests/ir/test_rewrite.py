@@ -101,7 +101,7 @@ def test_rules_that_go_round_are_found():
     def back(node):
         return ops.SIN(node.src[0])
 
-    with pytest.raises(RuntimeError, match="the rules of circle turn"):
+    with pytest.raises(RuntimeError, match="the rules of circle lead from"):
         rewrite([ops.SIN(X)], rules)
 
     growing = Rules("growing")
@@ -110,5 +110,5 @@ def test_rules_that_go_round_are_found():
     def wrap(node):
         return ops.NEG(node)
 
-    with pytest.raises(RuntimeError, match="into something with itself"):
+    with pytest.raises(RuntimeError, match="back to it"):
         rewrite([ops.EXP(X)], growing)

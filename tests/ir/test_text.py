@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from treadle.ir import dtype as d
 from treadle.ir import index, ops
-from treadle.ir.dtype import index as INDEX
 from treadle.ir.dtype import bool_, float32, int64, void
+from treadle.ir.dtype import index as INDEX
 from treadle.ir.node import Node
 from treadle.ir.text import parse, parse_function, parse_roots, show, show_function
 
@@ -208,14 +208,14 @@ def test_a_function_keeps_its_list():
 def test_a_function_reads_well():
     assert show_function(row_sums()).splitlines()[:9] == [
         "function row_sums",
-        '%0 = variable index : ("T", 1, 64)'.join(["let ", ""]),
+        'let %0 = variable index : ("T", 1, 64)',
         "param %1 = arg float32 : (0, (%0,))",
         "param %2 = arg float32 : (1, (%0,))",
         "param %3 = scalar float32 : 0",
         "param %0",
-        "let %4 = isum index %0 : (0, (2,))",
-        "tasks %4",
+        "tasks %4 = isum index %0 : (0, (2,))",
         "block (32, 1)",
+        '  %5 = special index : ("task", 0, %0)',
     ]
 
 

@@ -38,8 +38,8 @@ def test_names_are_dotted_paths() -> None:
     assert list(model.state_dict()) == NAMES
     assert [name for name, _ in model.named_parameters()] == NAMES[:-1]
     assert [name for name, _ in model.named_buffers()] == ["scale"]
-    assert list(model.state_dict("net."))[0] == "net.inner.weight"
-    assert [name for name, _ in model.named_parameters("net")][0] == "net.inner.weight"
+    assert next(iter(model.state_dict("net."))) == "net.inner.weight"
+    assert next(name for name, _ in model.named_parameters("net")) == "net.inner.weight"
 
 
 def test_a_call_is_forward() -> None:
@@ -260,5 +260,11 @@ def test_printing() -> None:
         "Conv2d(4, 8, kernel_size=(3, 3), stride=(1, 1), padding='same', groups=2, "
         "padding_mode='reflect')"
     )
-    for module in (nn.MaxPool2d(2), nn.AvgPool1d(3), nn.Dropout(0.1), nn.Flatten(), nn.GELU("tanh")):
+    for module in (
+        nn.MaxPool2d(2),
+        nn.AvgPool1d(3),
+        nn.Dropout(0.1),
+        nn.Flatten(),
+        nn.GELU("tanh"),
+    ):
         assert repr(module).startswith(type(module).__name__ + "(")

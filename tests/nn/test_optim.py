@@ -16,7 +16,7 @@ STEPS = 5
 LEARNT = Tensor([1.0], requires_grad=True)
 
 
-# ---- the formulas, in float64 ----------------------------------------------------------------------
+# ---- the formulas, in float64 --------------------------------------------------------------------
 def sgd(
     lr: float,
     momentum: float = 0,
@@ -120,7 +120,7 @@ def test_half_parameters_keep_float32_state(dtype: str) -> None:
     np.testing.assert_allclose(weight.numpy(), [0.75, -1.75, 2.75], atol=1e-3)
 
 
-# ---- settings --------------------------------------------------------------------------------------
+# ---- settings ------------------------------------------------------------------------------------
 def programs_built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A count of the programs that are scheduled from now on, in a list of one."""
     count, build = [0], realize.build
@@ -212,10 +212,12 @@ def test_bad_arguments(arguments: Any, error: type[Exception], message: str) -> 
         arguments()
 
 
-# ---- the step --------------------------------------------------------------------------------------
+# ---- the step ------------------------------------------------------------------------------------
 def test_a_step_without_gradients() -> None:
     optimizer = SGD([Tensor([1.0], requires_grad=True)])
-    with pytest.raises(RuntimeError, match=r"no parameter has a gradient\. Call loss\.backward\(\)"):
+    with pytest.raises(
+        RuntimeError, match=r"no parameter has a gradient\. Call loss\.backward\(\)"
+    ):
         optimizer.step()
 
 
@@ -364,8 +366,10 @@ def test_weights_can_be_assigned_between_steps() -> None:
     assert weight.tolist() == [1.0] and average.tolist() == [0.625]
 
 
-# ---- saving ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("kind", [lambda p: SGD(p, lr=0.1, momentum=0.9), lambda p: Adam(p, lr=0.1)])
+# ---- saving --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "kind", [lambda p: SGD(p, lr=0.1, momentum=0.9), lambda p: Adam(p, lr=0.1)]
+)
 def test_state_goes_on_in_another_process(kind: Any) -> None:
     def run(saved: dict[str, Any] | None, values: list[Array], steps: range) -> tuple[Any, Any]:
         parameters = [Tensor(value, requires_grad=True) for value in values]

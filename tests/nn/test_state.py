@@ -143,9 +143,7 @@ def test_the_library_without_specs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr(library, "TensorSpec", raising=False)
     monkeypatch.setattr(library, "serialize_file", serialize_file)
     nn.safe_save({"x": Tensor([1.0, 2.0])}, tmp_path / "x")
-    assert seen == {
-        "x": {"dtype": "float32", "shape": (2,), "data": np.float32([1, 2]).tobytes()}
-    }
+    assert seen == {"x": {"dtype": "float32", "shape": (2,), "data": np.float32([1, 2]).tobytes()}}
 
 
 def test_files_that_are_broken_or_foreign(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from treadle.ir.dtype import bool_, float64, int64
 from running import leaf
 
 SIZES = (1, 2, 3, 4)
+EMPTY = 0.03  # how often a dimension has no elements
 
 
 class Generator:
@@ -45,7 +46,10 @@ class Generator:
         return found
 
     def shape(self):
-        return tuple(self.choose.choice(SIZES) for _ in range(self.choose.randint(0, 3)))
+        rank = self.choose.randint(0, 3)
+        empty = self.choose.random() < EMPTY
+        sizes = (*SIZES, 0) if empty else SIZES
+        return tuple(self.choose.choice(sizes) for _ in range(rank))
 
     def new_leaf(self, shape, dtype=float64):
         values = self.numbers.integers(-3, 4, shape)
@@ -117,8 +121,8 @@ def pad(g, x):
 def shrink(g, x):
     region = []
     for size in x.shape:
-        start = g.choose.randint(0, size - 1)
-        region.append((start, g.choose.randint(start + 1, size)))
+        start = g.choose.randint(0, max(0, size - 1))
+        region.append((start, g.choose.randint(min(start + 1, size), size)))
     return b.shrink(x, region)
 
 
@@ -197,7 +201,7 @@ def indices(g, shape, size):
 
 
 def gather(g, x):
-    if not x.shape:
+    if not x.shape or 0 in x.shape:
         return None
     axis = g.choose.randrange(len(x.shape))
     shape = (*x.shape[:axis], g.choose.choice(SIZES), *x.shape[axis + 1 :])
@@ -205,7 +209,7 @@ def gather(g, x):
 
 
 def scatter(g, x):
-    if not x.shape:
+    if not x.shape or 0 in x.shape:
         return None
     axis = g.choose.randrange(len(x.shape))
     shape = (*x.shape[:axis], g.choose.choice(SIZES), *x.shape[axis + 1 :])
@@ -215,7 +219,7 @@ def scatter(g, x):
 
 
 def update(g, x):
-    if not x.shape:
+    if not x.shape or 0 in x.shape:
         return None
     region, shape = [], []
     for size in x.shape:

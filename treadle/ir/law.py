@@ -7,6 +7,7 @@ function from a node to what is wrong with it, or None. `verify.py` walks progra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from treadle.ir import index, ops
@@ -42,27 +43,35 @@ def fault(node: Node, letter: str) -> str | None:
 
 def _alu_fault(node: Node, letter: str) -> str | None:
     """A scalar operation: dtypes that the row accepts, all equal; in a graph, equal shapes."""
-    op, dtype = node.op, node.dtype
+    src = node.src
+    why = _dtype_fault(node.op, node.dtype, tuple([s.dtype for s in src]), letter)
+    if why is None and letter == "g":
+        shape = src[0].shape
+        for source in src:
+            if source.shape != shape:
+                return f"its sources have different shapes, {shape} and {source.shape}"
+    return why
+
+
+@lru_cache(maxsize=4096)
+def _dtype_fault(op: ops.Op, dtype: Any, sources: tuple[Any, ...], letter: str) -> str | None:
     if not isinstance(dtype, DType):
         return f"it has one output, but its dtype is {dtype}"
     own = op not in _OWN_DTYPES
-    first = node.src[0]
-    for source in node.src:
-        kind = source.dtype
-        if not isinstance(kind, DType):
+    first = sources[0]
+    for source in sources:
+        if not isinstance(source, DType):
             return "a source with several outputs is read through `out`"
-        if kind.kind not in op.accepts and op is not ops.CAST:
-            return f"it does not accept {kind}"
-        if own and kind is not first.dtype:
-            return f"its sources have different dtypes, {first.dtype} and {kind}"
-        if kind.lanes != dtype.lanes and op not in _CHANGES_LANES:
-            return f"a source of {kind.lanes} lanes in an operation of {dtype.lanes}"
-        if letter == "g" and source.shape != first.shape:
-            return f"its sources have different shapes, {first.shape} and {source.shape}"
-    expected = bool_.vec(dtype.lanes) if op.dtype == "bool" else first.dtype
+        if source.kind not in op.accepts and op is not ops.CAST:
+            return f"it does not accept {source}"
+        if own and source is not first:
+            return f"its sources have different dtypes, {first} and {source}"
+        if source.lanes != dtype.lanes and op not in _CHANGES_LANES:
+            return f"a source of {source.lanes} lanes in an operation of {dtype.lanes}"
+    expected = bool_.vec(dtype.lanes) if op.dtype == "bool" else first
     if own and dtype is not expected:
         return f"its dtype is {dtype}, but it gives {expected}"
-    if own and first.dtype is INDEX and letter != "p" and op.dtype != "bool":
+    if own and first is INDEX and letter != "p" and op.dtype != "bool":
         return "arithmetic on indices is made by index.py (isum, iprod ..)"
     return None
 

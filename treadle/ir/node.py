@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -123,71 +123,71 @@ def remember(node: Node, key: Any, function: Callable[[Node], Any]) -> Any:
 def remember_below(root: Node, key: Any, step: Callable[[Node], Any]) -> Any:
     """`step(root)`, where `step` may read `memo[key]` of every source and of every node inside the
     arg: it is run first on all nodes below that have none yet, each once."""
-    stack = [root]
-    while stack:
-        node = stack[-1]
+    for node in toposort(root, into_args=True, unless=key):
+        value = step(node)
         if node.memo is None:
             node.memo = {}
-        if key in node.memo:
-            stack.pop()
-            continue
-        below = node.src if node.arg is None else (*node.src, *arg_nodes(node.arg))
-        missing = [n for n in below if n.memo is None or key not in n.memo]
-        if missing:
-            stack.extend(missing)
-            continue
-        stack.pop()
-        node.memo[key] = step(node)
+        node.memo[key] = value
     return root.memo[key]  # type: ignore[index]
 
 
-def arg_nodes(arg: Any) -> Iterator[Node]:
+def arg_nodes(arg: Any) -> tuple[Node, ...]:
     """The nodes inside an arg (symbolic dimensions, the body of a scan), in order."""
-    if isinstance(arg, Node):
-        yield arg
-    elif isinstance(arg, tuple):
+    if type(arg) is tuple:
+        found: tuple[Node, ...] = ()
         for part in arg:
-            yield from arg_nodes(part)
+            if type(part) is Node or type(part) is tuple:
+                found += arg_nodes(part)
+        return found
+    return (arg,) if type(arg) is Node else ()
 
 
 def map_arg(arg: Any, replace: Callable[[Node], Any]) -> Any:
     """The arg with every node inside it replaced."""
-    if isinstance(arg, Node):
-        return replace(arg)
-    if isinstance(arg, tuple):
-        return tuple(map_arg(part, replace) for part in arg)
-    return arg
+    if type(arg) is tuple:
+        return tuple([map_arg(part, replace) for part in arg])
+    return replace(arg) if type(arg) is Node else arg
 
 
-def toposort(roots: Node | Iterable[Node], into_args: bool = False) -> list[Node]:
+def toposort(
+    roots: Node | Iterable[Node], into_args: bool = False, unless: Any = None
+) -> list[Node]:
     """Every node below the roots once, sources before users, in an order that depends only on the
-    program. With `into_args`, nodes inside args count as sources."""
+    program.
+
+    into_args: nodes inside args count as sources. unless: leave out nodes that remember this key,
+    and what is only below those.
+    """
     order: list[Node] = []
-    done: set[Node] = set()
-    opened: set[Node] = set()
-    stack: list[Node] = [roots] if isinstance(roots, Node) else list(roots)[::-1]
+    entered: set[Node] = set()
+    stack: list[Node | None] = []
+    stack.extend([roots] if isinstance(roots, Node) else list(roots)[::-1])
     while stack:
-        node = stack[-1]
-        if node in done:
-            stack.pop()
+        node = stack.pop()
+        if node is None:  # all below the next one is in the order
+            order.append(stack.pop())  # type: ignore[arg-type]
             continue
-        if node not in opened:
-            opened.add(node)
-            below = node.src
-            if into_args and node.arg is not None:
-                below = (*below, *arg_nodes(node.arg))
-            pending = [s for s in below if s not in done]
-            if pending:
-                stack.extend(reversed(pending))
-                continue
-        stack.pop()
-        done.add(node)
-        order.append(node)
+        if node in entered or (unless is not None and node.memo and unless in node.memo):
+            continue
+        entered.add(node)
+        below = node.src
+        if into_args and node.arg is not None:
+            below += arg_nodes(node.arg)
+        if not below:
+            order.append(node)
+            continue
+        stack.append(node)
+        stack.append(None)
+        for source in reversed(below):
+            if source not in entered:
+                stack.append(source)
     return order
 
 
 def _digest(node: Node) -> bytes:
-    arg = map_arg(node.arg, lambda n: n.digest)
-    own = repr((node.op.name, repr(node.dtype), arg)).encode()
-    below = [s.digest for s in node.src]
+    arg = node.arg
+    if arg_nodes(arg):
+        arg = map_arg(arg, lambda n: n.digest)
+    own = f"{node.op.name}|{node.dtype}|{arg!r}|".encode()
+    below = [source.digest for source in node.src]
     return hashlib.blake2b(b"".join((own, *below)), digest_size=16).digest()

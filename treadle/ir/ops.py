@@ -231,7 +231,7 @@ def _scan_shapes(node: Node) -> Shape:
 
 def _out_shape(node: Node) -> Shape:
     source = node.src[0]
-    return source.shape[node.arg] if source.op is SCAN else source.shape  # type: ignore[no-any-return]
+    return source.shape[node.arg] if source.op is SCAN else source.shape
 
 
 # ---- kernel stage ------------------------------------------------------------------------------------

@@ -67,35 +67,42 @@ def rewrite(
     rules go round in a circle.
     """
     done: dict[Node, Node] = {} if memo is None else memo
+    waiting: dict[Node, Node] = {}  # node -> its replacement, which is being rewritten
     roots = list(roots)
-    replacing: set[Node] = set()  # nodes that wait for their replacement to be rewritten
-    stack: list[tuple[Node, Node | None]] = [(r, None) for r in reversed(roots)]
+    stack = roots[::-1]
     while stack:
-        node, replacement = stack.pop()
+        node = stack[-1]
         if node in done:
+            stack.pop()
             continue
-        if replacement is not None:  # the replacement has been rewritten by now
-            done[node] = done[replacement]
-            replacing.discard(node)
+        if node in waiting:
+            if waiting[node] not in done:
+                raise RuntimeError(f"the rules of {table.name} lead from {node} back to it")
+            done[node] = done[waiting.pop(node)]
             continue
-        if node in replacing:
-            raise RuntimeError(f"the rules of {table.name} turn {node} into something with itself")
-        below = node.src if node.arg is None else (*node.src, *arg_nodes(node.arg))
-        missing = [s for s in below if s not in done]
+        below = node.src
+        if node.arg is not None:
+            below += arg_nodes(node.arg)
+        missing = [n for n in below if n not in done]
         if missing:
-            stack.append((node, None))
-            stack.extend((s, None) for s in reversed(missing))
+            stack.extend(missing[::-1])
             continue
-        arg = node.arg if node.arg is None else map_arg(node.arg, done.__getitem__)
-        src = tuple([done[s] for s in node.src])
-        new = node if src == node.src and arg == node.arg else Node(node.op, node.dtype, src, arg)
-        better = table.once(new)
+        new = _rebuilt(node, done)
+        better = table.once(new) if new.op in table.by_op else None
         if better is None:
-            done[node] = new
-            done.setdefault(new, new)
+            done[node] = done[new] = new
         else:
-            for waiting in (node,) if new is node else (node, new):
-                replacing.add(waiting)
-                stack.append((waiting, better))
-            stack.append((better, None))
-    return [done[r] for r in roots]
+            waiting[node] = waiting[new] = better
+            stack += (new, better) if new is not node else (better,)
+    return [done[root] for root in roots]
+
+
+def _rebuilt(node: Node, done: dict[Node, Node]) -> Node:
+    """The node on rewritten sources, with rewritten nodes in its arg."""
+    src = tuple([done[source] for source in node.src])
+    arg = node.arg
+    if arg is not None and arg_nodes(arg):
+        arg = map_arg(arg, done.__getitem__)
+    elif src == node.src:
+        return node
+    return Node(node.op, node.dtype, src, arg)

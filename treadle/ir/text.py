@@ -15,9 +15,10 @@ process. `#` begins a comment line. A Function adds lines of its own: see `show_
 
 from __future__ import annotations
 
-import ast
+import json
 import math
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -62,37 +63,31 @@ def show(roots: Node | Iterable[Node]) -> str:
 def show_function(function: FunctionLike) -> str:
     """A program-stage function: its name, parameters and tasks, then the body in order.
 
-    A node that is only needed by others and does not stand in the body itself is a `let` line; a
-    node that stands in the body again is `again %n`. Loops are indented (which means nothing).
+    A node that others need and that does not stand in the body itself is a `let` line; a node that
+    has a line already and stands in the body is `again %n`. Indentation shows loops; it means
+    nothing.
     """
     numbers: dict[Node, int] = {}
     lines = [f"function {function.name}"]
     for param in function.params:
         lines += _needed(param, numbers, "")
-        _number(param, numbers)
-        lines.append(f"param {_line(param, numbers)}")
+        lines.append(f"param {_defined(param, numbers)}")
     tasks = function.tasks
     if isinstance(tasks, Node):
         lines += _needed(tasks, numbers, "")
-        if tasks not in numbers:
-            _number(tasks, numbers)
-            lines.append(f"let {_line(tasks, numbers)}")
-    lines.append(f"tasks {_literal(tasks, numbers)}")
+        lines.append(f"tasks {_defined(tasks, numbers)}")
+    else:
+        lines.append(f"tasks {tasks}")
     if function.block:
         lines.append(f"block {_literal(function.block, numbers)}")
     depth = 1
-    listed: set[Node] = set()
     for node in function.body:
         if node.op is ops.END:
             depth -= 1
         indent = "  " * depth
         lines += _needed(node, numbers, indent)
-        if node in listed or node in numbers:
-            lines.append(f"{indent}again %{numbers[node]}")
-        else:
-            _number(node, numbers)
-            lines.append(indent + _line(node, numbers))
-        listed.add(node)
+        again = "again " if node in numbers else ""
+        lines.append(f"{indent}{again}{_defined(node, numbers)}")
         if node.op in (ops.LOOP, ops.IF):
             depth += 1
     return "\n".join(lines) + "\n"
@@ -104,12 +99,15 @@ def _needed(node: Node, numbers: dict[Node, int], indent: str) -> Iterator[str]:
     if below:
         for needed in toposort(below, into_args=True):
             if needed not in numbers:
-                _number(needed, numbers)
-                yield f"{indent}let {_line(needed, numbers)}"
+                yield f"{indent}let {_defined(needed, numbers)}"
 
 
-def _number(node: Node, numbers: dict[Node, int]) -> None:
+def _defined(node: Node, numbers: dict[Node, int]) -> str:
+    """The line of a node that has none yet, else its name."""
+    if node in numbers:
+        return f"%{numbers[node]}"
     numbers[node] = len(numbers)
+    return _line(node, numbers)
 
 
 def _line(node: Node, numbers: dict[Node, int]) -> str:
@@ -139,7 +137,7 @@ def _literal(value: Any, numbers: dict[Node, int]) -> str:
     if isinstance(value, DType):
         return repr(value)
     if isinstance(value, str):
-        return '"' + repr("'" + value)[2:-1].replace('"', '\\"') + '"'
+        return json.dumps(value)
     if value is None or type(value) in (bool, int, float):
         return repr(value)
     raise TypeError(f"{value!r} of type {type(value).__name__}")
@@ -153,13 +151,19 @@ class _Partial(dict[Node, Any]):
 
 
 def excerpt(nodes: Iterable[Node], marked: Node) -> str:
-    """The lines of some nodes of a program, for messages: one is marked, and sources that have no
-    line are `%?`. Does not parse."""
+    """The lines of some nodes of a program, for messages, even of nodes that no stage allows.
+
+    One is marked; sources that have no line are `%?`. Does not parse.
+    """
     numbers = _Partial()
     lines = []
     for node in nodes:
         numbers.setdefault(node, len(numbers))
-        lines.append(_line(node, numbers) + ("    <-- here" if node is marked else ""))
+        try:
+            line = _line(node, numbers)
+        except (TypeError, ValueError, struct.error):  # its arg is no program data
+            line = f"%{numbers[node]} = {node!r}"
+        lines.append(line + ("    <-- here" if node is marked else ""))
     return "\n".join(lines)
 
 
@@ -174,8 +178,8 @@ def show_constant(dtype: DType, bits: int) -> str:
         trials = [f"{value:.{digits}g}" for digits in range(1, 6)]
     else:
         trials = [str(dtype.compute.type(value))]
-    short = next((text for text in trials if dtype.to_bits(float(text)) == bits), repr(value))
-    return repr(float(short)) if "e" not in short else short
+    exact = [repr(float(text)) for text in trials if dtype.to_bits(float(text)) == bits]
+    return min([repr(value), *exact], key=len)
 
 
 # ---- parsing -------------------------------------------------------------------------------------
@@ -222,11 +226,11 @@ def parse_function(
         if word == "function":
             name = rest
         elif word == "param":
-            params.append(reader.define(rest))
+            params.append(reader.named(rest))
         elif word == "let":
             reader.define(rest)
         elif word == "tasks":
-            tasks = reader.literal(rest)
+            tasks = reader.named(rest) if rest.startswith("%") else reader.literal(rest)
         elif word == "block":
             block = reader.literal(rest)
         elif word == "again":
@@ -290,6 +294,10 @@ class _Reader:
         self.nodes[number] = node
         return node
 
+    def named(self, text: str) -> Node:
+        """The node of a definition, or of a name `%n`."""
+        return self.define(text) if "=" in text else self.node(text)
+
     def references(self, text: str) -> tuple[Node, ...]:
         """The nodes of `%1, %2`."""
         names = [name.strip() for name in text.split(",")] if text.strip() else []
@@ -348,7 +356,7 @@ class _Reader:
         if kind == "word":
             return _WORDS[token]
         if kind == "string":
-            return ast.literal_eval(token)
+            return json.loads(token)
         try:
             return float(token) if set(token) & set(".einf") else int(token)
         except ValueError:

@@ -21,31 +21,25 @@ Pair = tuple[Value, Value]  # an unevaluated sum high + low, |low| at most about
 
 @dataclass(frozen=True)
 class Format:
-    """What the formulas need to know of a binary floating type.
-
-    mantissa: stored bits of it. bias: of the exponent. log2e, ln2_high, ln2_low, two_over_ln2:
-    constants; ln2_high has so few bits that its product with an exponent is exact.
-    exp_range, exp2_range: below the first the result is 0, above the second it is inf.
-    tiny_square: below this x^2, f(x) = x for the odd functions with slope 1 at 0.
-    one_beyond: from there on tanh is 1, and e^-x does not count beside 1 (halved, for expm1).
-    """
+    """What the formulas need to know of a binary floating type: its layout, constants in one or
+    two parts, and where a function's other cases begin."""
 
     unsigned: DType
-    mantissa: int
-    bias: int
+    mantissa: int  # stored bits of it
+    bias: int  # of the exponent
+    root_half_bits: int  # the bits of sqrt(1/2)
     log2e: float
-    ln2_high: float
+    ln2_high: float  # so few bits that the product with an exponent is exact
     ln2_low: float
     two_over_ln2: tuple[float, float]
-    root_half_bits: int
-    exp_range: tuple[float, float]
+    exp_range: tuple[float, float]  # below it e^x is 0, above it is inf
     exp2_range: tuple[float, float]
-    tiny_square: float
-    tanh_one: float
-    expm1_minus_one: float
-    erf_edge: float
+    expm1_minus_one: float  # below it, e^x - 1 is -1
+    tiny_square: float  # where x^2 is less, f(x) = x for an f with f(0) = 0 and slope 1
+    tanh_one: float  # above it, tanh is 1
+    erf_edge: float  # from here on erf is computed as 1 - erfc
     erf_middle: float
-    erf_one: float
+    erf_one: float  # above it, erf is 1
 
     @property
     def round_magic(self) -> float:
@@ -77,16 +71,16 @@ FORMATS: dict[int, Format] = {
         unsigned=uint32,
         mantissa=23,
         bias=127,
+        root_half_bits=0x3F3504F3,
         log2e=1.4426950408889634,
         ln2_high=0.693145751953125,
-        ln2_low=1.4286067653301870e-06,
+        ln2_low=1.428606765330187e-06,
         two_over_ln2=(2.885390043258667, 3.851926067e-08),
-        root_half_bits=0x3F3504F3,
         exp_range=(-104.0, 89.0),
         exp2_range=(-151.0, 129.0),
+        expm1_minus_one=-18.0,
         tiny_square=2.0**-50,
         tanh_one=10.0,
-        expm1_minus_one=-18.0,
         erf_edge=0.92,
         erf_middle=0.0,
         erf_one=4.0,
@@ -95,16 +89,16 @@ FORMATS: dict[int, Format] = {
         unsigned=uint64,
         mantissa=52,
         bias=1023,
-        log2e=1.4426950408889634,
-        ln2_high=float.fromhex("0x1.62e42ff000000p-1"),
-        ln2_low=float.fromhex("-0x1.718432a1b0e26p-35"),
-        two_over_ln2=(2.8853900817779268, float.fromhex("0x1.777d0ffda0d24p-55")),
         root_half_bits=0x3FE6A09E667F3BCD,
+        log2e=1.4426950408889634,
+        ln2_high=0.6931471806019545,
+        ln2_low=-4.2009150726810846e-11,
+        two_over_ln2=(2.8853900817779268, 4.0710547481862066e-17),
         exp_range=(-746.0, 710.0),
         exp2_range=(-1076.0, 1025.0),
+        expm1_minus_one=-38.0,
         tiny_square=2.0**-108,
         tanh_one=20.0,
-        expm1_minus_one=-38.0,
         erf_edge=0.75,
         erf_middle=1.0,
         erf_one=5.95,
@@ -244,21 +238,28 @@ def _split(x: Value) -> Pair:
     return m, biased - where(tiny, x.like(offset + lift), offset)
 
 
+def _atanh_parts(f: Value) -> tuple[Value, Value]:
+    """-f^2/2 and the rest of ln(1 + f) - f.
+
+    ln(1 + f) = 2 atanh(s) with s = f/(2 + f), and 2s = f - f^2/2 + s f^2/2.
+    """
+    s = f / (f + 2.0)
+    z = s * s
+    half_square = f * f * 0.5
+    rest = z * polynomial(z, polynomials.ATANH[f.dtype.bits])
+    return -half_square, s * (half_square + (rest + rest))
+
+
 def _log_sum(f: Value, e: Value) -> Value:
     """ln(1 + f) + e ln(2), for 1 + f between sqrt(1/2) and sqrt(2)."""
     form = format_of(f)
+    low = e * form.ln2_low
     if f.dtype.bits == 32:
-        # ln(1 + f) = f + f^2 (f p(f) - 1/2)
-        tail = f * f * fma(polynomial(f, polynomials.LOG[32]), f, -0.5)
-        return fma(e, form.ln2_high, f + fma(e, form.ln2_low, tail))
-    # ln(1 + f) = 2 atanh(s) with s = f/(2 + f); 2s = f - f^2/2 + s f^2/2, of which the largest
-    # part is exact
-    s = f / (f + 2.0)
-    z = s * s
-    rest = z * polynomial(z, polynomials.ATANH[64])
-    half_square = f * f * 0.5
-    tail = fma(s, half_square + (rest + rest), e * form.ln2_low)
-    return fma(e, form.ln2_high, f - (half_square - tail))
+        tail = fma(f * f, polynomial(f, polynomials.LOG[32]), low)
+    else:
+        square, rest = _atanh_parts(f)
+        tail = square + (rest + low)
+    return fma(e, form.ln2_high, f + tail)
 
 
 def _log_special(x: Value, low: Number, value: Value) -> Value:
@@ -275,23 +276,18 @@ def log(x: Value) -> Value:
 
 
 def log2(x: Value) -> Value:
-    """e + log2(e) ln(m), the product in two parts."""
-    form = format_of(x)
+    """e + f/ln(2) + log2(1 + f) - f/ln(2), with f/ln(2) in two parts."""
     m, e = _split(x)
     f = m - 1.0
+    high, low = (part / 2 for part in format_of(x).two_over_ln2)
+    product, error = two_product(f, f.like(high))
+    error = fma(f, low, error)
     if x.dtype.bits == 32:
-        tail = f * f * fma(polynomial(f, polynomials.LOG[32]), f, -0.5)
-        high, low = f, tail
+        tail = fma(f * f, polynomial(f, polynomials.LOG2[32]), error)
     else:
-        s = f / (f + 2.0)
-        z = s * s
-        rest = z * polynomial(z, polynomials.ATANH[64])
-        half_square = f * f * 0.5
-        high, low = f, fma(s, half_square + (rest + rest), -half_square)
-    factor_high, factor_low = (part / 2 for part in form.two_over_ln2)
-    product, error = two_product(high, high.like(factor_high))
-    error = fma(low, factor_high, fma(high, factor_low, error))
-    return _log_special(x, 0.0, e + (product + error))
+        square, rest = _atanh_parts(f)
+        tail = fma(square + rest, high, error)
+    return _log_special(x, 0.0, e + (product + tail))
 
 
 def log1p(x: Value) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from treadle.ir import polynomials
 from treadle.ir.angles import reduce
 from treadle.ir.formula import Value, fma, polynomial, where
-from treadle.ir.transcendental import absolute, sign_of, with_sign_of
+from treadle.ir.transcendental import Pair, absolute, fast_two_sum, sign_of, with_sign_of
 
 # pi/4 in two parts
 PI_OVER_4 = {
@@ -14,17 +14,26 @@ PI_OVER_4 = {
 }
 
 
-def _sin_cos(y: Value, low: Value | None, bits: int) -> tuple[Value, Value]:
-    """sin(y + low) and cos(y + low) for y in +-pi/4, as good as a float of so many bits asks."""
+def _sine(y: Value, low: Value | None, bits: int) -> Pair:
+    """sin(y + low) as y and what is to be added, good enough for a float of so many bits."""
     square = y * y
-    cube = square * y
-    sine_tail = polynomial(square, polynomials.SIN[bits])
-    cosine_tail = polynomial(square, (-0.5, *polynomials.COS[bits]))
-    if low is None:
-        return fma(cube, sine_tail, y), fma(square, cosine_tail, 1.0)
-    # sin' = cos, about 1 - y^2/2; cos' = -sin, about -y
-    sine = y + fma(cube, sine_tail, fma(low * -0.5, square, low))
-    return sine, 1.0 + fma(square, cosine_tail, -(low * y))
+    tail = square * y * polynomial(square, polynomials.SIN[bits])
+    if low is not None:
+        tail = tail + fma(low * -0.5, square, low)  # sin' = cos, about 1 - y^2/2
+    return y, tail
+
+
+def _cosine(y: Value, low: Value | None, bits: int) -> Pair:
+    """cos(y + low) as 1 and what is to be added."""
+    square = y * y
+    tail = square * polynomial(square, (-0.5, *polynomials.COS[bits]))
+    if low is not None:
+        tail = fma(-low, y, tail)  # cos' = -sin, about -y
+    return y.like(1.0), tail
+
+
+def _choose(condition: Value, a: Pair, b: Pair) -> Pair:
+    return where(condition, a[0], b[0]), where(condition, a[1], b[1])
 
 
 def _quadrant_sign(quadrant: Value) -> Value:
@@ -33,28 +42,46 @@ def _quadrant_sign(quadrant: Value) -> Value:
 
 
 def sin(x: Value) -> Value:
-    """sin or cos of the rest, and the sign of x and of the quadrant."""
-    y, low, quadrant = reduce(absolute(x))
-    sine, cosine = _sin_cos(y.cast(x.dtype), low, x.dtype.bits)
-    value = where((quadrant & 1) == 0, sine, cosine)
-    return (value.bits ^ _quadrant_sign(quadrant) ^ sign_of(x)).bitcast(x.dtype)
+    """Sine or cosine of the rest, and the sign of x and of the quadrant."""
+    bits = x.dtype.bits
+    rest, low, quadrant = reduce(absolute(x))
+    y = rest.cast(x.dtype)
+    even = (quadrant & 1) == 0
+    value, tail = _choose(even, _sine(y, low, bits), _cosine(y, low, bits))
+    sign = _quadrant_sign(quadrant) ^ sign_of(x)
+    return ((value + tail).bits ^ sign).bitcast(x.dtype)
 
 
 def cos(x: Value) -> Value:
     """The sine a quadrant later."""
-    y, low, quadrant = reduce(absolute(x))
-    sine, cosine = _sin_cos(y.cast(x.dtype), low, x.dtype.bits)
-    value = where((quadrant & 1) == 0, cosine, sine)
-    return (value.bits ^ _quadrant_sign(quadrant + 1)).bitcast(x.dtype)
+    bits = x.dtype.bits
+    rest, low, quadrant = reduce(absolute(x))
+    y = rest.cast(x.dtype)
+    even = (quadrant & 1) == 0
+    value, tail = _choose(even, _cosine(y, low, bits), _sine(y, low, bits))
+    return ((value + tail).bits ^ _quadrant_sign(quadrant + 1)).bitcast(x.dtype)
 
 
 def tan(x: Value) -> Value:
-    """sin/cos of the rest, or -cos/sin: three roundings, so for float32 all is done in float64."""
+    """Sine through cosine of the rest, or -cosine through sine. The quotient has the errors of
+    three roundings; so of a float32 it is taken in float64, and of a float64 in pairs."""
     y, low, quadrant = reduce(absolute(x))
-    sine, cosine = _sin_cos(y, low, x.dtype.bits)
     even = (quadrant & 1) == 0
-    value = where(even, sine, -cosine) / where(even, cosine, sine)
-    return (value.cast(x.dtype).bits ^ sign_of(x)).bitcast(x.dtype)
+    sine, cosine = _sine(y, low, x.dtype.bits), _cosine(y, low, x.dtype.bits)
+    above = _choose(even, sine, cosine)
+    below = _choose(even, cosine, sine)
+    if low is None:
+        value = ((above[0] + above[1]) / (below[0] + below[1])).cast(x.dtype)
+    else:
+        numerator, numerator_low = fast_two_sum(*above)
+        denominator, denominator_low = fast_two_sum(*below)
+        inverse = 1.0 / denominator
+        value = numerator * inverse
+        remainder = fma(-value, denominator, numerator)
+        remainder = remainder + fma(-value, denominator_low, numerator_low)
+        value = fma(remainder, inverse, value)
+    sign = _quadrant_sign(quadrant << 1) ^ sign_of(x)  # an odd quadrant is negative
+    return (value.bits ^ sign).bitcast(x.dtype)
 
 
 def atan(x: Value) -> Value:

@@ -47,16 +47,12 @@ def _verify_below(root: Node, stage: str) -> None:
         why = fault(node, letter)
         if why is None:
             return True
-        near = toposort(_two_levels(node))
-        users = [n for n in toposort(root, into_args=True) if node in n.src][:3]
-        shown = [n for n in near if n in _two_levels(node)] + users
+        near = {node, *node.src, *[below for source in node.src for below in source.src]}
+        users = [n for n in toposort(root, into_args=True) if node in n.src]
+        shown = [n for n in toposort(node) if n in near] + users[:3]
         raise LawError(_message(node, stage, why, shown))
 
     remember_below(root, f"lawful {letter}", check)
-
-
-def _two_levels(node: Node) -> list[Node]:
-    return [*(below for s in node.src for below in s.src), *node.src, node]
 
 
 def _message(node: Node, stage: str, why: str, shown: Iterable[Node]) -> str:

@@ -215,6 +215,8 @@ class _Placer:
             targets = tuple(load.src[0] for load in self.results[node])
             place = self.results[node][0].src[1:]
             values = tuple(self.value[s] for s in node.src[:count])
+            if monoid == "add":
+                values = tuple(without_needless_guards(v) for v in values)
             reduced = frozenset(name for number, name in prefix if number in sink.bound)
             statement = Stmt(targets[0].arg[0], targets, place, values, monoid, order, reduced)
         else:
@@ -224,6 +226,58 @@ class _Placer:
             name = f"store{sum(s.is_store for s in self.statements)}"
             statement = Stmt(name, (target,), tuple(rest[:axes]), (value,), monoid, order, guard=guard)
         self.statements.append(substituted(statement, renamed))
+
+
+def without_needless_guards(value: Node) -> Node:
+    """A product of which one factor is a load under a guard: the other factor's loads need not have
+    that guard too, if they stay inside their buffers without it. Where it is false the product is 0
+    all the same (of finite numbers)."""
+    if value.op is not ops.MUL or not value.dtype.is_float:
+        return value
+    first, second = value.src
+    for guarded, other in ((first, second), (second, first)):
+        if guarded.op is ops.LOAD and len(guarded.src) > 1 + guarded.arg:
+            given = set(_conditions(guarded.src[-1]))
+            new = _unguarded(other, given)
+            if new is not other:
+                other_first = guarded is second
+                return Node(
+                    ops.MUL, value.dtype, (new, guarded) if other_first else (guarded, new)
+                )
+    return value
+
+
+def _conditions(guard: Node) -> list[Node]:
+    """The conditions that a guard demands."""
+    found: list[Node] = []
+    stack = [guard]
+    while stack:
+        part = stack.pop()
+        if part.op is ops.AND:
+            stack.extend(part.src)
+        else:
+            found.append(part)
+    return found
+
+
+def _unguarded(root: Node, given: set[Node]) -> Node:
+    """An expression whose loads are without the given conditions, where they stay inside."""
+    new: dict[Node, Node] = {}
+    for node in toposort(root):
+        src = tuple([new[s] for s in node.src])
+        if node.op is ops.LOAD and len(src) > 1 + node.arg:
+            place = src[1 : 1 + node.arg]
+            inside = all(
+                index.le(0, i) is index.TRUE and index.lt(i, size) is index.TRUE
+                for i, size in zip(place, node.src[0].shape)
+            )
+            left = [c for c in _conditions(src[-1]) if c not in given]
+            if inside:
+                rest = (index.both(*left),) if left else ()
+                new[node] = Node(ops.LOAD, node.dtype, (*src[: 1 + node.arg], *rest), node.arg)
+                continue
+        new[node] = index.rebuild(node, src) if src else node
+    return new[root]
 
 
 def substituted(statement: Stmt, mapping: dict[Node, Node]) -> Stmt:

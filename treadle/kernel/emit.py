@@ -65,6 +65,7 @@ class Emitter:
         # by kernel node: the leaves that its value depends on now, and their fields of the state
         self.info: dict[Node, tuple[int, int]] = {}
         self.closure: dict[int, int] = {}  # leaf number -> leaves that its tail depends on, as a mask
+        self.over_leaves: dict[Node, Node] = {}  # flat expressions over ranges -> over leaves
         self.access: dict[tuple[Node, Node], tuple[Node, bool]] = {}
         self._assign_fields()
 
@@ -84,17 +85,28 @@ class Emitter:
 
     # ---- preparation -----------------------------------------------------------------------------
     def flatten(self, roots: Sequence[Node]) -> list[Node]:
-        """The expressions with every LOAD as a READ at a flat offset."""
+        """The expressions over leaves, with every LOAD as a READ at a flat offset."""
         new: dict[Node, Node] = {}
         for node in toposort(roots):
             src = tuple([new[s] for s in node.src])
             if node.op is ops.LOAD:
                 new[node] = self._flat_load(node, src)
-            elif node.src:
-                new[node] = index.rebuild(node, src)
             else:
-                new[node] = node
-        flat = [new[root] for root in roots]
+                new[node] = index.rebuild(node, src) if src else node
+        flat = [self.kernel.over_ranges(new[root]) for root in roots]
+        over = self.over_leaves
+        for node in toposort(flat):
+            if node in over:
+                continue
+            src = tuple([over[s] for s in node.src])
+            if node.op is ops.RANGE:
+                over[node] = self.kernel.values.get(node, node)
+            elif node.op is ops.READ and node.src[0].arg[0] in self.layouts:
+                inside = self.layouts[node.src[0].arg[0]].inside(src[1])
+                over[node] = index.rebuild(node, (src[0], inside, *src[2:]))
+            else:
+                over[node] = index.rebuild(node, src) if src else node
+        flat = [over[root] for root in flat]
         self.prepare(flat)
         return flat
 

@@ -1,14 +1,16 @@
 """What a kernel means, whatever its schedule: `interpret(kernel, arrays, scalars, variables)`.
 
-Every leaf of a statement is an axis of NumPy arrays, and a scratch buffer is the whole array of its
-logical places; so neither the order of loops nor where memory lies has a part in the meaning. Actions
-must keep it: tests run a kernel before and after and compare.
+Every leaf of a statement is an axis of NumPy arrays. A scratch buffer is the whole array of its
+logical places, once for each iteration of its home (the loops that its writer and its readers share);
+so neither the order of loops nor where memory lies has a part in the meaning. Actions must keep it:
+tests run a kernel before and after and compare.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from math import prod
 
 import numpy as np
 
@@ -16,14 +18,14 @@ from treadle.ir import index, ops
 from treadle.ir.dtype import DType, from_compute, round_to, to_compute
 from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node, toposort
-from treadle.kernel.kernel import Extent, Kernel, Stmt, loads
+from treadle.kernel.kernel import Extent, Kernel, Leaf, Stmt, home, loads
 
 Array = np.ndarray
 Numbers = Mapping[str, int]
 
+# max and min are not among them: NumPy's do not order the zeros
 _UFUNCS = {
-    "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
-    "and": np.bitwise_and, "or": np.bitwise_or,
+    "add": np.add, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or,
 }  # fmt: skip
 
 
@@ -59,6 +61,7 @@ class _Run:
         self.variables = variables
         self.scratch: dict[str, tuple[Array, tuple[int, ...]]] = {}  # with the least place per axis
         self.places = self._scratch_places()
+        self.present: dict[int, tuple[int, int]] = {}  # the axes of the statement that is run
 
     def size(self, extent: Extent) -> int:
         """An extent as a number."""
@@ -118,6 +121,7 @@ class _Run:
     def load(self, node: Node, place: list[Array], guard: Array | None) -> Array:
         """Elements of a buffer; where the guard is false, or outside, 0."""
         array, low = self.buffer(node.src[0])
+        place = [*self.home_axes(node.src[0].arg[0]), *place]
         inside = np.asarray(True) if guard is None else guard
         at = []
         for i, size, first in zip(place, array.shape, low):
@@ -127,6 +131,21 @@ class _Run:
             return np.zeros(np.broadcast_shapes(inside.shape, *(a.shape for a in at)), array.dtype)
         values = to_compute(node.dtype, array[tuple(at)] if at else array[()])
         return np.where(inside, values, np.zeros((), values.dtype))
+
+    def home(self, name: int | str) -> list[Leaf]:
+        """The leaves of a scratch buffer's home."""
+        if not isinstance(name, str) or self.kernel.scratch[name].scope == "root":
+            return []
+        return [self.kernel.leaves[leaf] for leaf in home(self.kernel, name)]
+
+    def home_axes(self, name: int | str) -> list[Array]:
+        """The iteration of a scratch buffer's home, over the axes of the present statement."""
+        found = []
+        for leaf in self.home(name):
+            axis, extent = self.present[leaf.number]
+            shape = [extent if a == axis else 1 for a in range(len(self.present))]
+            found.append(np.arange(extent).reshape(shape))
+        return found
 
     def buffer(self, node: Node) -> tuple[Array, tuple[int, ...]]:
         """(array, least place per axis) of a buffer."""
@@ -143,7 +162,7 @@ class _Run:
         found = np.asarray(True)
         for name in sorted(ranges):
             owner = self.kernel.ranges[name]
-            value = self.kernel.values.get(owner.node, owner.value)
+            value = self.kernel.over_leaves(owner.node)
             # a copy for a whole block has the outer leaves of the range only
             absent = {
                 n: 0 for n in toposort(value) if n.op is ops.RANGE and n.arg[0] not in axes
@@ -155,7 +174,7 @@ class _Run:
     # ---- statements ------------------------------------------------------------------------------
     def statement(self, statement: Stmt) -> None:
         """Runs one statement for all its points."""
-        axes = self.axes(statement)
+        axes = self.present = self.axes(statement)
         shape = tuple(extent for _, extent in axes.values())
         if not statement.is_store:
             self._allocate(statement)
@@ -165,7 +184,13 @@ class _Run:
         found = self.evaluate([over(root) for root in statement.roots], axes)
         valid = np.broadcast_to(self.valid(statement, axes), shape)
         values = [np.broadcast_to(found[over(v)], shape) for v in statement.values]
-        place = [np.broadcast_to(found[over(i)], shape) for i in statement.index]
+        place = [
+            np.broadcast_to(i, shape)
+            for i in (
+                *self.home_axes(statement.targets[0].arg[0]),
+                *(found[over(i)] for i in statement.index),
+            )
+        ]
         if statement.reduced:
             self._reduce(statement, values, place, valid)
             return
@@ -182,8 +207,8 @@ class _Run:
 
     def _allocate(self, statement: Stmt) -> None:
         for target in statement.targets:
-            low: list[int] = []
-            shape: list[int] = []
+            shape = [self.size(leaf.extent) for leaf in self.home(target.arg[0])]
+            low = [0] * len(shape)
             for dimension in range(len(statement.index)):
                 least, greatest = 0, 0
                 for user, place in self.places[target.arg[0]]:

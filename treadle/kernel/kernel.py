@@ -201,13 +201,23 @@ class Kernel:
         return tuple(scratch_reads(s) for s in self.statements)
 
     @cached_property
+    def parts(self) -> dict[Node, Node]:
+        """The node of every range that was fused, as an expression over the node of the whole."""
+        found: dict[Node, Node] = {}
+        for owner in reversed(list(self.ranges.values())):  # a whole stands after its parts
+            if not owner.leaves and owner.node.op is ops.RANGE:
+                found[owner.node] = index.substitute(owner.value, found)
+        return found
+
+    @cached_property
     def values(self) -> dict[Node, Node]:
         """The node of every range that is not itself a leaf, as an expression over leaves."""
         found: dict[Node, Node] = {}
-        for owner in reversed(self.ranges.values()):  # a fused range stands after its parts
-            value = self._shifted(owner) if owner.tail == "shift" else owner.value
-            if owner.node.op is ops.RANGE and value is not owner.node:
-                found[owner.node] = index.substitute(value, found)
+        for owner in self.ranges.values():
+            if owner.leaves and owner.node.op is ops.RANGE:
+                value = self._shifted(owner) if owner.tail == "shift" else owner.value
+                if value is not owner.node:
+                    found[owner.node] = value
         return found
 
     def _shifted(self, owner: Range) -> Node:
@@ -225,8 +235,14 @@ class Kernel:
     def _memo(self) -> dict[tuple[Node, int], Node]:
         return {}
 
+    def over_ranges(self, root: Node) -> Node:
+        """An expression of a statement, over the nodes of ranges that have leaves. Addresses must be
+        whole by then: a sum over the parts of a fused range folds to the range, its terms do not."""
+        return index.substitute(root, self.parts) if self.parts else root
+
     def over_leaves(self, root: Node) -> Node:
         """An expression of a statement, over the nodes of leaves."""
+        root = self.over_ranges(root)
         return index.substitute(root, self.values, self._memo) if self.values else root
 
     def fresh_numbers(self) -> Iterator[int]:
@@ -288,6 +304,19 @@ def shared_prefix(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:
 def loads(statement: Stmt) -> list[Node]:
     """Every LOAD of a statement, sources before users."""
     return [n for n in toposort(statement.roots) if n.op is ops.LOAD]
+
+
+def replaced(statement: Stmt, mapping: dict[Node, Node]) -> Stmt:
+    """The statement with nodes replaced in its values and guard."""
+    new: dict[Node, Node] = dict(mapping)
+    for node in toposort(statement.roots):
+        if node not in new:
+            new[node] = index.rebuild(node, tuple([new[s] for s in node.src]))
+    values = tuple(new[v] for v in statement.values)
+    guard = None if statement.guard is None else new[statement.guard]
+    return replace(
+        statement, values=values, guard=guard, index=tuple(new[i] for i in statement.index)
+    )
 
 
 def scratch_reads(statement: Stmt) -> frozenset[str]:

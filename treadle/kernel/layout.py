@@ -11,7 +11,7 @@ and the dimensions lie row-major, the one that the writer walks with vector lane
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from treadle.ir import index, ops
@@ -33,10 +33,13 @@ class Layout:
     mask: int
 
     def offset(self, place: Sequence[Node]) -> Node:
-        """The flat offset of the element at a logical place."""
+        """The flat offset of the element at a logical place, before `inside` the home."""
         flat = index.add(*(index.mul(i, stride) for i, stride in zip(place, self.strides)))
-        flat = index.sub(flat, self.first)
-        return index.substitute(flat, dict.fromkeys(self.home, 0)) if self.home else flat
+        return index.sub(flat, self.first)
+
+    def inside(self, offset: Node) -> Node:
+        """A flat offset over leaves, with those of the home at 0."""
+        return index.substitute(offset, dict.fromkeys(self.home, 0)) if self.home else offset
 
 
 def strides_of(shape: Sequence[Extent]) -> tuple[Extent, ...]:
@@ -61,12 +64,11 @@ def layouts(kernel: Kernel) -> dict[str, Layout]:
     for statement in kernel.statements:
         for target in statement.targets:
             if target.arg[0] in places:
-                places[target.arg[0]].append(_over_leaves(kernel, statement.index))
+                places[target.arg[0]].append(statement.index)
                 writers.setdefault(target.arg[0], statement)
         for load in loads(statement):
             if load.src[0].arg[0] in places:
-                place = _over_leaves(kernel, load.src[1 : 1 + load.arg])
-                places[load.src[0].arg[0]].append(place)
+                places[load.src[0].arg[0]].append(load.src[1 : 1 + load.arg])
     return {
         name: _layout(kernel, name, found, writers[name])
         for name, found in places.items()
@@ -79,7 +81,10 @@ def _layout(
 ) -> Layout:
     scratch = kernel.scratch[name]
     shared = () if scratch.scope == ROOT else home(kernel, name)
-    bits = sum(kernel.leaves[leaf].bit for leaf in shared)
+    # nor may a read be hoisted out of a loop around the writer, even if that runs only once
+    around = () if scratch.scope == ROOT else writer.order
+    loops = (leaf for leaf in around if kernel.leaves[leaf].kind not in ("unroll", "vector"))
+    bits = sum(kernel.leaves[leaf].bit for leaf in {*shared, *loops})
     nodes = (kernel.leaves[leaf].node for leaf in shared)
     leaves = tuple(n for n in nodes if n.op is ops.RANGE)
     fixed = dict.fromkeys(leaves, 0)
@@ -87,18 +92,26 @@ def _layout(
     extents: list[Extent] = []
     lows: list[int] = []
     for dimension in range(rank):
-        inside = [index.substitute(place[dimension], fixed) for place in places]
+        over = {kernel.over_leaves(place[dimension]) for place in places}
+        inside = [index.substitute(i, fixed) for i in over]
+        whole = any(kernel.over_ranges(place[dimension]) is not place[dimension] for place in places)
         lows.append(0 if scratch.scope == ROOT else min(index.bounds(i)[0] for i in inside))
+        size = scratch.node.shape[dimension]
         if scratch.scope == ROOT:
-            size = scratch.node.shape[dimension]
             extents.append(_padded(kernel, size, inside, writer))
+        elif whole:  # a part of a fused range: only whole dimensions fold to the range again
+            extents.append(size)
         else:
             extents.append(max(1, *(index.bounds(i)[1] + 1 - lows[-1] for i in inside)))
     order = [int(d) for d in scratch.layout] or _order(kernel, writer, rank)
     row_major = strides_of([extents[d] for d in order])
     strides = [row_major[order.index(d)] for d in range(rank)]
     first = index.add(*(index.mul(stride, low) for stride, low in zip(strides, lows)))
-    return Layout(tuple(strides), first, index.product(extents), leaves, bits)
+    layout = Layout(tuple(strides), first, index.product(extents), leaves, bits)
+    if scratch.scope == ROOT:
+        return layout
+    ends = (layout.inside(kernel.over_leaves(layout.offset(place))) for place in set(places))
+    return replace(layout, size=max(index.bounds(end)[1] for end in ends) + 1)
 
 
 def _padded(kernel: Kernel, size: Extent, places: list[Node], writer: Stmt) -> Extent:
@@ -132,9 +145,5 @@ def _order(kernel: Kernel, writer: Stmt, rank: int) -> list[int]:
     for name in writer.order:
         if kernel.leaves[name].kind == "vector":
             lanes |= kernel.leaves[name].bit
-    place = _over_leaves(kernel, writer.index)
+    place = [kernel.over_leaves(i) for i in writer.index]
     return sorted(range(rank), key=lambda d: bool(place[d].free & lanes))
-
-
-def _over_leaves(kernel: Kernel, place: Sequence[Node]) -> tuple[Node, ...]:
-    return tuple(kernel.over_leaves(i) for i in place)

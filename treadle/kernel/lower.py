@@ -111,11 +111,13 @@ class _Walker(Emitter):
         return Function(name, tuple(params), tuple(self.scopes[0].items), tasks)
 
     def _plan(self, statement: Stmt) -> _Plan:
-        place = [self.kernel.over_leaves(i) for i in statement.index]
-        offset = self.offset(statement.targets[0], place)
+        target = statement.targets[0]
         guards = () if statement.guard is None else (statement.guard,)
-        roots = [self.kernel.over_leaves(root) for root in (*statement.values, *guards)]
-        *values, offset = self.flatten([*roots, offset])
+        roots = (*statement.values, *guards, self.offset(target, statement.index))
+        *values, offset = self.flatten(roots)
+        if target.arg[0] in self.layouts:
+            offset = self.layouts[target.arg[0]].inside(offset)
+            self.prepare([offset])
         guard = values.pop() if guards else None
         plan = _Plan(statement, values, offset, guard)
         if not statement.reduced:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from treadle.ir import index, ops
-from treadle.ir.node import Node, toposort
+from treadle.ir.node import Node
 from treadle.kernel.actions import legal, require_new
 from treadle.kernel.kernel import (
     Extent,
@@ -23,6 +23,7 @@ from treadle.kernel.kernel import (
     Scratch,
     Stmt,
     loads,
+    replaced,
     shared_prefix,
 )
 
@@ -99,7 +100,7 @@ class Stage:
             if current is readers[0]:
                 statements.append(statement)
             if current in readers:
-                current = _replaced(current, {load: staged})
+                current = replaced(current, {load: staged})
             statements.append(current)
         changed = replace(
             kernel,
@@ -280,7 +281,7 @@ class Keep:
             mapping = _renaming(kernel, own, statement) if number > position else None
             if mapping is not None:
                 same = index.substitute(value, mapping)
-                changed = _replaced(statement, {same: index.substitute(load, mapping)})
+                changed = replaced(statement, {same: index.substitute(load, mapping)})
                 found += changed != statement
                 statement = changed
             statements.append(statement)
@@ -297,18 +298,3 @@ def _renaming(kernel: Kernel, own: Sequence[Range], statement: Stmt) -> dict[Nod
     if len(theirs) < len(own) or any(a.extent != b.extent for a, b in zip(own, theirs)):
         return None
     return {a.node: b.node for a, b in zip(own, theirs) if a.node.op is ops.RANGE}
-
-
-def _replaced(statement: Stmt, mapping: dict[Node, Node]) -> Stmt:
-    """The statement with nodes replaced in its values and guard."""
-    new: dict[Node, Node] = dict(mapping)
-    for node in toposort(statement.roots):
-        if node not in new:
-            new[node] = index.rebuild(node, tuple([new[s] for s in node.src]))
-    values = tuple(new[v] for v in statement.values)
-    guard = None if statement.guard is None else new[statement.guard]
-    return replace(
-        statement, values=values, guard=guard, index=tuple(new[i] for i in statement.index)
-    )
-
-

@@ -27,9 +27,15 @@ _GAINS = {
 
 
 # ---- for the layers ------------------------------------------------------------------------------
+def kind_of(dtype: Dtype) -> DType:
+    """The dtype that an argument of a layer names."""
+    return float32 if dtype is None else convert.as_dtype(dtype)
+
+
 def drawn(bound: float, shape: tuple[int, ...], dtype: Dtype, device: str | None) -> Parameter:
     """A parameter uniform in -bound .. bound."""
-    return Parameter(Tensor.uniform(shape, low=-bound, high=bound, dtype=dtype), device=device)
+    values = Tensor.uniform(shape, low=-bound, high=bound, dtype=kind_of(dtype))
+    return Parameter(values, device=device)
 
 
 def filled(value: float, shape: tuple[int, ...], dtype: Dtype, device: str | None) -> Parameter:
@@ -40,7 +46,7 @@ def filled(value: float, shape: tuple[int, ...], dtype: Dtype, device: str | Non
 def buffer(value: float, shape: tuple[int, ...], dtype: Dtype, device: str | None) -> Tensor:
     """A tensor that begins as one number, in memory: so a program that updates it is the same the
     first time as ever after."""
-    kind = float32 if dtype is None else convert.as_dtype(dtype)
+    kind = kind_of(dtype)
     stored = dt.from_compute(kind, np.full(shape, value, kind.compute))
     return Tensor._of(convert.leaf(stored, kind, canonical(device)))
 

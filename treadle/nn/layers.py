@@ -58,10 +58,10 @@ class Embedding(Module):
             raise ValueError(f"padding_idx={padding_idx} is no row of {num_embeddings} embeddings")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        table = Tensor.randn(num_embeddings, embedding_dim, dtype=dtype)
+        table = Tensor.randn(num_embeddings, embedding_dim, dtype=init.kind_of(dtype))
         if self.padding_idx is not None:
             rows = Tensor.arange(num_embeddings).reshape(num_embeddings, 1)
-            table = (rows == self.padding_idx).where(0.0, table)
+            table = rows.eq(self.padding_idx).where(0.0, table)
         self.weight = Parameter(table, device=device)
 
     @classmethod

@@ -45,19 +45,25 @@ class BatchNorm(Module):
         self.num_batches_tracked = init.buffer(0, (), "int64", device) if tracked else None
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.ranks and x.ndim not in self.ranks:
-            wanted = " or ".join(map(str, self.ranks))
+        if x.ndim < 2 or (self.ranks and x.ndim not in self.ranks):
+            wanted = " or ".join(map(str, self.ranks)) or "at least 2"
             raise ValueError(
                 f"{type(self).__name__}: x of shape {x.shape} must have {wanted} dimensions"
             )
+        if x.shape[1] != self.num_features:
+            raise ValueError(
+                f"{type(self).__name__}: x of shape {x.shape} must have {self.num_features} "
+                "channels, in dimension 1"
+            )
         momentum: float | Tensor = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.num_batches_tracked is not None:
-            self.num_batches_tracked.assign(self.num_batches_tracked + 1)
+        mean, batches = self.running_mean, self.num_batches_tracked
+        if self.training and mean is not None and batches is not None:
+            batches.assign(batches + 1)
             if self.momentum is None:
-                momentum = 1.0 / self.num_batches_tracked.to(dtype=self.running_mean.dtype)
+                momentum = 1.0 / batches.to(dtype=mean.dtype)
         return functional.batch_norm(
             x,
-            self.running_mean,
+            mean,
             self.running_var,
             self.weight,
             self.bias,

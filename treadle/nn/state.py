@@ -106,7 +106,7 @@ def replace(tensor: Tensor, value: Tensor) -> None:
 
 # ---- files ---------------------------------------------------------------------------------------
 def safe_save(
-    tensors: Mapping[str, Any],
+    tensors: Mapping[Any, Any],
     path: str | os.PathLike[str],
     metadata: Mapping[str, str] | None = None,
 ) -> None:

@@ -93,7 +93,7 @@ class Builder:
     def __init__(self, draft: Draft, level: Level) -> None:
         self.draft = draft
         self.level = level
-        self.arguments: dict[tuple[int, bool], Node] = {}  # (buffer, stored to) -> ARG
+        self.arguments: dict[tuple[int, str], Node] = {}  # (buffer, which access) -> ARG
         self.scalars: dict[Node, Node] = {}
         self.checks: dict[Node, int] = {}
         self.tests: dict[tuple[Node, Any], bool] = {}
@@ -134,8 +134,8 @@ class Builder:
             may_fail=bool(self.checks),
             reasons=tuple(draft.reasons),
             device=draft.device,
-            reads=frozenset([buffer for buffer, stored in self.arguments if not stored]),
-            writes=frozenset([buffer for buffer, stored in self.arguments if stored]),
+            reads=frozenset([buffer for buffer, access in self.arguments if access != "store"]),
+            writes=frozenset([buffer for buffer, access in self.arguments if access == "store"]),
         )
 
     def _renumbered(self, sink: Node) -> Node:
@@ -155,7 +155,7 @@ class Builder:
     def _targets(self, output: Output) -> list[tuple[Node, Position]]:
         """The buffers that a store goes to. They come first among a kernel's buffers."""
         places = output.value.places[output.component]
-        return [(self._argument(buffer, True), prefix) for buffer, prefix in places]
+        return [(self._argument(buffer, "store"), prefix) for buffer, prefix in places]
 
     def _stores(self, output: Output, targets: Sequence[tuple[Node, Position]]) -> list[Node]:
         value = output.demand.value
@@ -190,13 +190,15 @@ class Builder:
         return position, None if monoid == "set" else monoid
 
     # ---- memory ----------------------------------------------------------------------------------
-    def _argument(self, buffer: int, stored: bool) -> Node:
-        key = buffer, stored
+    def _argument(self, buffer: int, access: str) -> Node:
+        """The ARG of a buffer. access: "store", "load", or "first": in a flat kernel, of the first
+        element alone, which is in every step of the loop."""
+        key = buffer, access
         found = self.arguments.get(key)
         if found is None:
             info = self.level.buffers[buffer]
             shape = info.shape
-            if self.length is not None and any(size != 1 for size in shape):
+            if self.length is not None and access != "first":
                 shape = (self.flat_range.arg[1],)
             found = Node(ops.ARG, info.dtype, (), (len(self.arguments), shape))
             self.arguments[key] = found
@@ -207,9 +209,13 @@ class Builder:
         if isinstance(place, Node):
             return self._constant(place, position)
         self.divides = self.divides or takes_apart(position)
-        argument = self._argument(place, False)
-        if self.length is not None and argument.shape == (self.flat_range.arg[1],):
-            position = (self.flat_range,) if any(i is not ZERO for i in position) else (ZERO,)
+        access = "load"
+        if self.length is not None:
+            if all(i is ZERO for i in position):
+                access = "first"
+            else:
+                position = (self.flat_range,)
+        argument = self._argument(place, access)
         guard = () if valid is None else (valid,)
         return Node(ops.LOAD, leaf.dtype, (argument, *position, *guard), len(position))
 
@@ -354,10 +360,10 @@ class Builder:
                 continue
             if demand.valid is not None or node.op in (ops.REDUCE, ops.GATHER):
                 return False
+            if isinstance(node.dtype, tuple):
+                return False
             in_memory = demand.stored is not None or node.op in (ops.BUFFER, ops.PLACEHOLDER)
             if not (in_memory or node.op is ops.IOTA) or demand.position is draft.position:
-                if demand.stored is not None and isinstance(node.dtype, tuple):
-                    return False
                 if node.op is ops.PLACEHOLDER:
                     return False
                 continue

@@ -8,7 +8,7 @@ is answered by memory (`stored`), or computed inside the draft from the demands 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,6 +115,15 @@ class Draft:
         self.device = ""
         self._counts: dict[int, int] = {}
 
+    def makers(self) -> Iterator[Draft]:
+        """The drafts that this one waits for: who makes what it reads, and who begins what it goes
+        on to write."""
+        for value in self.reads:
+            yield from value.makers
+        for output in self.outputs:
+            if output.value.makers[0] is not self:
+                yield from output.value.makers[: output.value.makers.index(self)]
+
     def choose(self, sizes: list[Any], taken: int) -> tuple[Node, ...]:
         """Ranges for a reduction over these sizes: for each the lowest number of that size that is
         not `taken` (free where the reduction stands). So the row that a softmax sums is the row
@@ -158,6 +167,8 @@ def covers(position: Position, shape: Shape, own: int) -> bool:
     seen = 0
     for size, i in zip(shape, position):
         if size == 1:
+            if i.free:  # the only element, in a loop that may not run at all
+                return False
             continue
         if i.op is not ops.RANGE:
             return not free_ranges(position, None) & ~own and _counts(position, shape)

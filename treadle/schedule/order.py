@@ -103,8 +103,8 @@ class Dependences:
         right; the items are then ordered for it. guarded: the old value is the caller's, who must
         find it unharmed if any index of the program turns out to be wrong.
 
-        It is right if every other reader of `old` can come first, and the writers read it only at
-        the element that they write, outside of reductions.
+        It is right if every other reader of `old` can come first, and the first writer reads it
+        only at the element that it writes, outside of reductions, and later writers do not.
         """
         writers = self.writers.get(new, [])
         copied = bool(writers) and self._is_copy(writers[0], old)
@@ -119,7 +119,9 @@ class Dependences:
                 return False
         for writer in writers:
             item = self.items[writer]
-            if isinstance(item, Loop) or item is None or not reads_in_step(item, new, old):
+            if not isinstance(item, Call) or not reads_in_step(item, new, old):
+                return False
+            if writer is not writers[0] and old in item.reads:
                 return False
         if self.leads_to(writers[0], others - set(writers)):
             return False

@@ -18,8 +18,9 @@ from treadle.ir.dtype import uint8, void
 from treadle.ir.node import Node, Shape, toposort
 from treadle.schedule import cost, memory
 from treadle.schedule.build import FLAT_LENGTH, Binding, Builder, Level
-from treadle.schedule.decide import Decider, Graph, decide
+from treadle.schedule.decide import Decider, decide
 from treadle.schedule.demand import Draft, Value
+from treadle.schedule.graph import Graph
 from treadle.schedule.movement import Movements, Position
 from treadle.schedule.order import Dependences, launch_order, number_phases
 from treadle.schedule.plan import BufferInfo, Call, Item, Loop, Reason, Schedule

@@ -27,7 +27,8 @@ Load = tuple[Node, Position]
 
 
 def merge_siblings(decided: Decider, target: Target) -> None:
-    """Join drafts of `decided`, and take out stores that nobody reads any more."""
+    """Join drafts of `decided`, and take out stores that nobody reads any more. Afterwards its drafts
+    are such that, from the last to the first, each comes after what it waits for."""
     _Merger(decided, target).run()
 
 
@@ -41,8 +42,7 @@ def makers_first(drafts: Sequence[Draft]) -> list[Draft]:
         if draft in done:
             stack.pop()
             continue
-        makers = [m for value in draft.reads for m in value.makers if m is not draft]
-        pending = [maker for maker in makers if maker not in done]
+        pending = [maker for maker in draft.makers() if maker not in done]
         if pending:
             stack.extend(pending)
             continue
@@ -57,7 +57,7 @@ class _Merger:
         self.decided = decided
         self.target = target
         self.level: dict[Draft, int] = {}
-        self.joined: dict[Draft, Draft] = {}  # draft -> the one it became part of
+        self.joined: set[Draft] = set()  # what became part of others
         self.groups: dict[Any, dict[Load, Draft]] = {}  # by level and ranges: who loads what
         self.readers: dict[Value, int] = {}
         self.wanted = set(decided.graph.targets)
@@ -68,7 +68,7 @@ class _Merger:
             for value in draft.reads:
                 self.readers[value] = self.readers.get(value, 0) + 1
         for draft in makers_first(drafts[::-1]):
-            below = {m for v in draft.reads for m in self.makers(v) if m is not draft}
+            below = set(draft.makers())
             level = 1 + max([self.level[m] for m in below], default=-1)
             host = None
             if draft.kind == "kernel" and not draft.device:
@@ -78,12 +78,8 @@ class _Merger:
                 self.enter(draft, level)
             else:
                 self.join(draft, host)
-        if self.joined:
-            drafts[:] = [draft for draft in drafts if draft not in self.joined]
-
-    def makers(self, value: Value) -> list[Draft]:
-        """Who writes a value, after what has been joined."""
-        return [self.joined.get(draft, draft) for draft in value.makers]
+        left = [draft for draft in reversed(drafts) if draft not in self.joined]
+        drafts[:] = reversed(makers_first(left))
 
     # ---- finding a partner -----------------------------------------------------------------------
     def maker_to_join(self, draft: Draft, below: set[Draft], level: int) -> Draft | None:
@@ -93,10 +89,10 @@ class _Merger:
         if len(above) != 1 or not self.fits(draft, above[0]):
             return None
         (host,) = above
-        made = {(o.value, o.component): o for o in host.outputs if o.region is None}
+        made = {o.value: o for o in host.outputs if len(o.value.makers) == 1}
         for demand in draft.demands.values():
-            if demand.stored is not None and host in self.makers(demand.stored):
-                output = made.get((demand.stored, 0))
+            if demand.stored is not None and host in demand.stored.makers:
+                output = made.get(demand.stored)
                 if output is None or isinstance(demand.node.dtype, tuple):
                     return None
                 if demand.position != output.position or demand.valid is not None:
@@ -161,7 +157,7 @@ class _Merger:
 
     def join(self, draft: Draft, host: Draft) -> None:
         """Make the draft's stores stores of the host, which computes what they read of it."""
-        own = {o.value: o.demand for o in host.outputs}
+        own = {o.value: o.demand for o in host.outputs if len(o.value.makers) == 1}
         for demand in draft.demands.values():
             source = None if demand.stored is None else own.get(demand.stored)
             if source is not None and demand is not source:
@@ -183,7 +179,10 @@ class _Merger:
                 host.reads[value] = None
         for key, demand in draft.demands.items():
             host.demands.setdefault(key, demand)
-        self.joined[draft] = host
+        for output in draft.outputs:
+            makers = output.value.makers
+            makers[makers.index(draft)] = host
+        self.joined.add(draft)
         self.enter(host, self.level[host])
 
     def forward(self, demand: Demand, source: Demand, host: Draft) -> None:
