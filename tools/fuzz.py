@@ -1,7 +1,7 @@
 """Look for a graph whose evaluations disagree: `python tools/fuzz.py [first] [count]`.
 
-Each seed makes a graph (`random_graphs.py`), which is evaluated in every way there is
-(`meanings.py`). A failure is made as small as it gets and printed as the text of its program with
+Each seed makes a graph (`fuzz_graphs.py`), which is evaluated in every way there is
+(`fuzz_meanings.py`). A failure is made as small as it gets and printed as the text of its program with
 the arrays of its leaves; `--replay FILE` evaluates what was printed.
 
     python tools/fuzz.py 0 1000                     seeds 0 .. 999
@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from meanings import MEANINGS, check
-from random_graphs import Graph, Value, make
+from fuzz_meanings import MEANINGS, check
+from fuzz_graphs import Graph, Value, make
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph.scan import substitute

@@ -9,11 +9,12 @@ import numpy as np
 
 from treadle.dims import Dim
 from treadle.engine import device as devices
-from treadle.engine import realize as engine
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
+from treadle.engine.jobs import device_of
 from treadle.engine.storage import Buffer, memory
 from treadle.graph import build
 from treadle.ir import dtype as dt
+from treadle.ir import ops
 
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
@@ -110,21 +111,9 @@ def leaf_of(node: Node, device: str) -> Node:
     return leaf(dt.from_compute(node.dtype, value), node.dtype, device)
 
 
-def device_of(node: Node) -> str:
-    """The device on which a node is or will be computed."""
-    return engine.device_of(node)
-
-
-def moved(cell: Cell, device: str) -> Node:
-    """The cell's value as a node on another device (computed here, then copied)."""
-    if device_of(cell.node) == device:
-        return cell.node
-    engine.realize((cell,))
-    shape = cell.node.shape
-    source = memory[cell.node]
-    buffer = Buffer(source.nbytes)
-    buffer.memory[: buffer.nbytes] = source.memory[: source.nbytes]
-    return memory.leaf(cell.node.dtype, shape, device, buffer)
+def moved(node: Node, device: str) -> Node:
+    """The value of a node on another device."""
+    return node if device_of(node) == device else ops.COPY(node, arg=device)
 
 
 def operand(value: Any, other: Cell) -> tuple[Node, dict[str, int]]:

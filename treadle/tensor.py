@@ -54,7 +54,7 @@ class Tensor(Cell):
         if isinstance(data, Tensor):
             node, bindings = data.node, data.bindings
             if device is not None and data.device != place:
-                node = convert.moved(data, place)
+                node = convert.moved(data.node, place)
             if dtype is not None:
                 node = build.cast(node, convert.as_dtype(dtype))
         else:
@@ -327,7 +327,7 @@ class Tensor(Cell):
                 dtype, device = what.dtype, what.device
             else:
                 device = what
-        node = self.node if device is None else convert.moved(self, devices.canonical(device))
+        node = self.node if device is None else convert.moved(self.node, devices.canonical(device))
         return Tensor._of(node if dtype is None else build.cast(node, convert.as_dtype(dtype)), self.bindings)
 
     def to_device(self, device: str) -> Tensor:

@@ -3,12 +3,11 @@
 import random
 
 import numpy as np
+from running import leaf
 
 from treadle.graph import build as b
 from treadle.ir import ops
 from treadle.ir.dtype import bool_, float64, int64
-
-from running import leaf
 
 SIZES = (1, 2, 3, 4)
 EMPTY = 0.03  # how often a dimension has no elements
@@ -32,7 +31,10 @@ class Generator:
         """One to four of the nodes, later ones more often."""
         count = self.choose.randint(1, 4)
         late = self.nodes[len(self.leaves) :] or self.nodes
-        return [self.choose.choice(late[-6:] if self.choose.random() < 0.7 else late) for _ in range(count)]
+        return [
+            self.choose.choice(late[-6:] if self.choose.random() < 0.7 else late)
+            for _ in range(count)
+        ]
 
     def assigns(self, roots):
         """Some roots take over the leaf of their shape and dtype."""
@@ -95,7 +97,11 @@ def chosen(g, x):
 
 
 def reshape(g, x):
-    shapes = [s for s in ((-1,), (1, -1), (-1, 1), (2, -1), (-1, 2), (3, -1), (-1, 3, 1), (2, 2, -1)) if _divides(x, s)]
+    shapes = [
+        s
+        for s in ((-1,), (1, -1), (-1, 1), (2, -1), (-1, 2), (3, -1), (-1, 3, 1), (2, 2, -1))
+        if _divides(x, s)
+    ]
     return b.reshape(x, g.choose.choice(shapes))
 
 
@@ -111,7 +117,11 @@ def permute(g, x):
 
 def expand(g, x):
     shape = tuple(g.choose.choice(SIZES) if size == 1 else size for size in x.shape)
-    return b.expand(x, (*[g.choose.choice(SIZES)] * g.choose.randint(0, 1), *shape)) if len(shape) < 4 else None
+    return (
+        b.expand(x, (*[g.choose.choice(SIZES)] * g.choose.randint(0, 1), *shape))
+        if len(shape) < 4
+        else None
+    )
 
 
 def pad(g, x):
@@ -164,7 +174,9 @@ def argument(g, x):
     axis = g.choose.randrange(len(x.shape))
     count = x.shape[axis]
     place = b.reshape(b.iota(count, int64), (count, *[1] * (len(x.shape) - axis - 1)))
-    value, where = b.reduce(g.choose.choice(("argmax", "argmin")), (x, b.expand(place, x.shape)), axis)
+    value, where = b.reduce(
+        g.choose.choice(("argmax", "argmin")), (x, b.expand(place, x.shape)), axis
+    )
     return value if g.choose.random() < 0.3 else b.cast(where, float64)
 
 

@@ -1,67 +1,109 @@
 """Running a schedule with the interpreter of kernels, and comparing it with that of graphs."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from treadle.backend.base import Target
 from treadle.backend.interp.graph import evaluate
 from treadle.backend.interp.kernel import evaluate_kernel
 from treadle.ir import index, ops
-from treadle.ir.dtype import from_compute, to_compute
+from treadle.ir.dtype import DType, float64, from_compute, to_compute
 from treadle.ir.node import Node, toposort
-from treadle.schedule.schedule import Call, Loop, schedule
+from treadle.schedule.schedule import Loop, Schedule, schedule
 
 TARGET = Target("test", "cpu")
+Array = np.ndarray
 
 
-def leaf(slot, shape, dtype, device="CPU"):
+class Inputs:
+    """Leaves numbered in order, each with an array of random numbers."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.arrays: list[Array] = []
+        self.random = np.random.default_rng(seed)
+
+    def new(self, *shape: int, dtype: DType = float64, high: int = 4) -> Node:
+        """A leaf: normal floats, or integers from 0 up to `high`."""
+        values = self.random.normal(size=shape)
+        if not dtype.is_float:
+            values = self.random.integers(0, high, shape)
+        return self.given(np.asarray(values, dtype.compute), dtype)
+
+    def given(self, values: Array, dtype: DType = float64) -> Node:
+        """A leaf with these values."""
+        self.arrays.append(values)
+        return leaf(len(self.arrays) - 1, values.shape, dtype)
+
+
+def leaf(slot: int, shape: Sequence[Any], dtype: DType, device: str = "CPU") -> Node:
     """The BUFFER leaf of a slot."""
     return Node(ops.BUFFER, dtype, (), (slot, tuple(shape), device))
 
 
-def number(size, variables):
+def number(size: Any, variables: Mapping[str, int]) -> int:
     """A dimension as an int."""
     atoms = [] if isinstance(size, int) else toposort(size)
     values = {n: variables[n.arg[0]] for n in atoms if n.op is ops.VARIABLE}
     return index.evaluate(size, values)
 
 
-def run(plan, inputs, variables=None, scalars=()):
-    """The memory of every buffer after the schedule has run. Temporaries really share the arena."""
+def run(
+    plan: Schedule,
+    inputs: Sequence[Array],
+    variables: Mapping[str, int] | None = None,
+    scalars: Sequence[Any] = (),
+) -> list[Array]:
+    """The memory of every buffer after the schedule has run. Temporaries really share an arena,
+    and nothing that is not written holds a sensible number."""
     variables = dict(variables or {})
     arena = np.full(plan.arena, 0xAB, np.uint8)
     memory = []
     for position, info in enumerate(plan.buffers):
-        shape = tuple(number(size, variables) for size in info.shape)
+        shape = tuple([number(size, variables) for size in info.shape])
+        count = int(np.prod(shape, dtype=np.int64)) * info.dtype.itemsize
         if info.role == "input":
-            memory.append(from_compute(info.dtype, inputs[position].copy()))
+            memory.append(np.zeros(shape, info.dtype.storage))
+            if position < len(inputs) and inputs[position].size == memory[-1].size:
+                memory[-1] = from_compute(info.dtype, inputs[position].copy())
         elif info.role == "output":
-            memory.append(np.full(shape, 0xAB, info.dtype.storage))
+            memory.append(np.full(count, 0xAB, np.uint8).view(info.dtype.storage).reshape(shape))
         else:
-            count = int(np.prod(shape, dtype=np.int64)) * info.dtype.itemsize
             part = arena[info.offset : info.offset + count]
-            assert part.size == count
+            assert part.size == count, "a temporary leaves the arena"
             memory.append(part.view(info.dtype.storage).reshape(shape))
-    run_items(plan.items, memory, variables, scalars)
+    _run_items(plan.items, memory, variables, scalars)
     return memory
 
 
-def run_items(items, memory, variables, scalars):
+def _run_items(
+    items: Sequence[Any], memory: list[Array], variables: dict[str, int], scalars: Sequence[Any]
+) -> None:
     for item in items:
         if isinstance(item, Loop):
             for step in range(number(item.trips, variables)):
-                run_items(item.body, memory, {**variables, item.counter.arg[0]: step}, scalars)
+                _run_items(item.body, memory, {**variables, item.counter.arg[0]: step}, scalars)
             continue
         own = {name: number(size, variables) for name, size in item.variables.items()}
         values = [scalars[node.arg] for node in item.scalars]
-        evaluate_kernel(
-            item.kernel, [memory[b] for b in item.buffers], values, {**variables, **own}
-        )
+        arrays = [memory[buffer] for buffer in item.buffers]
+        evaluate_kernel(item.kernel, arrays, values, {**variables, **own})
 
 
-def agree(roots, inputs, assigns=None, variables=None, scalars=(), target=TARGET, rtol=1e-9):
-    """The schedule of the roots, after a check that it computes what the graph means."""
+def agree(
+    roots: Sequence[Node],
+    inputs: Sequence[Array],
+    assigns: dict[int, int] | None = None,
+    variables: Mapping[str, int] | None = None,
+    scalars: Sequence[Any] = (),
+    target: Target = TARGET,
+    tolerance: float = 1e-9,
+) -> Schedule:
+    """The schedule of the roots, after a check that it computes what the graph means, and leaves
+    every input alone that it does not take over."""
     plan = schedule(roots, assigns or {}, target)
-    leaves = {}
+    leaves: dict[Node, Any] = {}
     for node in toposort(roots):
         if node.op is ops.BUFFER:
             leaves[node] = inputs[node.arg[0]]
@@ -72,25 +114,32 @@ def agree(roots, inputs, assigns=None, variables=None, scalars=(), target=TARGET
     for root, want, buffer in zip(roots, expected, plan.outputs):
         got = to_compute(root.dtype, memory[buffer]).reshape(want.shape)
         if want.dtype.kind == "f":
-            np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
         else:
             np.testing.assert_array_equal(got, want)
-    held = {n for n, info in enumerate(plan.buffers) if info.role == "input"}
-    untouched = held - {plan.outputs[r] for r in plan.in_place}
-    for position in untouched:
-        before = from_compute(plan.buffers[position].dtype, inputs[position])
-        np.testing.assert_array_equal(memory[position], before)
+    taken = {plan.outputs[root] for root in plan.in_place}
+    for node, values in leaves.items():
+        if node.op is ops.BUFFER and node.arg[0] not in taken:
+            before = from_compute(node.dtype, values)
+            np.testing.assert_array_equal(memory[node.arg[0]], before)
     return plan
 
 
-def kernels(plan):
+def kernels(plan: Schedule) -> int:
     """How many launches."""
     return len(list(plan.calls()))
 
 
-def distinct(plan):
+def distinct(plan: Schedule) -> int:
     """How many different kernels."""
     return len({call.kernel for call in plan.calls()})
 
 
-__all__ = ["Call", "Loop", "agree", "distinct", "kernels", "leaf", "run", "schedule", "TARGET"]
+def reasons(plan: Schedule) -> list[str]:
+    """Every reason as text."""
+    return [str(reason) for call in plan.calls() for reason in call.reasons]
+
+
+def largest(plan: Schedule) -> int:
+    """The most elements that a buffer of the schedule has."""
+    return max(int(np.prod(info.shape)) for info in plan.buffers)

@@ -14,19 +14,27 @@ from treadle.engine import device as devices
 from treadle.engine.cell import Cell, bind, dependants, readers
 from treadle.engine.history import carries_gradient, remember
 from treadle.engine.storage import Buffer, memory
+from treadle.graph.scan import substitute
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
+from treadle.ir.node import remember as remember_on
 
 
 class Job:
-    """One value to compute. node: the value. target: the leaf whose memory it may take over. cell:
-    who asked for it; leaf: the deferred leaf that it fills (one of the two is None). level: in which
-    round it runs. leaves: what it reads. device: where it runs, that of its first leaf."""
+    """One value to compute.
 
-    __slots__ = ("node", "target", "cell", "leaf", "leaves", "device", "level", "buffer", "in_place")
+    value: its graph; node: the same, cut at copies between devices. target: the leaf whose memory it
+    may take over. cell: who asked for it; leaf: the deferred leaf that it fills (one of the two is
+    None). level: in which round it runs. leaves: what it reads. device: where it runs, that of its
+    leaves. transfer: the node is a leaf on another device, whose bytes are copied.
+    """
+
+    __slots__ = (
+        "value", "node", "target", "cell", "leaf", "leaves", "device", "level", "buffer", "in_place", "transfer",
+    )  # fmt: skip
 
     def __init__(self, node: Node, target: Node | None, cell: Cell | None, leaf: Node | None) -> None:
-        self.node = node
+        self.value = self.node = node
         self.target = target
         self.cell = cell
         self.leaf = leaf
@@ -35,20 +43,31 @@ class Job:
         self.level = 0
         self.buffer: Buffer | None = None
         self.in_place = target is not None
+        self.transfer = False
+
+    def sources(self) -> list[Node]:
+        """The leaves of the whole graph."""
+        if self.node is self.value:
+            return self.leaves
+        return [node for node in toposort(self.value) if node.op is ops.BUFFER]
+
+    def carries_gradient(self) -> bool:
+        """Whether the value may be differentiated."""
+        return self.value.op is not ops.STOP and carries_gradient(self.sources())
 
     def finish(self) -> None:
         """The value is in `buffer` and every job has run: give it to the cell."""
-        assert self.buffer is not None
         if self.cell is None:
             return
+        assert self.buffer is not None
         if self.target is not None:
             memory.fill(self.target, self.buffer)
             memory.overwritten(self.target)
             self.cell.node, self.cell.target = self.target, None
             return
         self.cell.node = memory.leaf(self.node.dtype, self.node.shape, self.device, self.buffer)
-        if self.node.op is not ops.STOP and carries_gradient(self.leaves):
-            remember(self.cell.node, self.node, self.leaves)
+        if self.carries_gradient():
+            remember(self.cell.node, self.value, self.sources())
 
 
 def settled(cell: Cell) -> bool:
@@ -84,6 +103,7 @@ def gather(cells: Sequence[Cell]) -> tuple[list[Job], dict[str, int]]:
         add_cell(cell)
     while new:
         found, new = new, []
+        new += split_copies(found)
         jobs.extend(found)
         for node in toposort([job.node for job in found]):
             if node.op is ops.BUFFER and memory.is_deferred(node):
@@ -97,6 +117,49 @@ def gather(cells: Sequence[Cell]) -> tuple[list[Job], dict[str, int]]:
                 add_leaf(leaf)
     order_levels(jobs)
     return jobs, bindings
+
+
+def split_copies(jobs: Sequence[Job]) -> list[Job]:
+    """Cut the graphs at copies between devices: a copy becomes a leaf. Returns the jobs that fill
+    these leaves: what is copied, computed where it is, and the transfer of its bytes."""
+    more: list[Job] = []
+    leaves: dict[Node, Node] = {}
+    for node in toposort([job.node for job in jobs]):
+        if node.op is not ops.COPY:
+            continue
+        (source,) = substitute([node.src[0]], leaves)
+        if source.op is not ops.BUFFER:
+            filled = memory.leaf(source.dtype, source.shape, device_of(source))
+            more.append(Job(source, None, None, filled))
+            source = filled
+        leaves[node] = memory.leaf(node.dtype, node.shape, node.arg)
+        more.append(Job(source, None, None, leaves[node]))
+        more[-1].transfer = True
+    if leaves:
+        for job, node in zip(jobs, substitute([job.node for job in jobs], leaves), strict=True):
+            job.node = node
+    return more
+
+
+def device_of(root: Node) -> str:
+    """The device on which a graph is computed: that of the first leaf or copy in it, or the
+    default where there is none."""
+    return remember_on(root, "device", _find_device) or devices.canonical(None)
+
+
+def _find_device(root: Node) -> str:
+    seen = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.op is ops.BUFFER:
+            return str(node.arg[2])
+        if node.op is ops.COPY:
+            return str(node.arg)
+        if node not in seen:
+            seen.add(node)
+            stack.extend(reversed(node.src))
+    return ""
 
 
 def find_leaves(jobs: Sequence[Job]) -> None:
@@ -119,7 +182,13 @@ def find_leaves(jobs: Sequence[Job]) -> None:
             low = mask & -mask
             job.leaves.append(leaves[low.bit_length() - 1])
             mask ^= low
-        job.device = str(job.leaves[0].arg[2]) if job.leaves else default
+        places = sorted({str(leaf.arg[2]) for leaf in job.leaves})
+        if len(places) > 1:
+            raise ValueError(
+                f"tensors on the devices {' and '.join(places)} meet in one operation: move one of them, "
+                f'for example x.to("{places[0]}")'
+            )
+        job.device = places[0] if places else default
 
 
 def order_levels(jobs: Sequence[Job]) -> None:
@@ -128,8 +197,7 @@ def order_levels(jobs: Sequence[Job]) -> None:
     fills = {job.leaf: job for job in jobs if job.leaf is not None}
     find_leaves(jobs)
     for job in jobs:
-        free = job.node.op is ops.STOP or not carries_gradient(job.leaves)
-        if job.cell is not None and job.target is not None and not free:
+        if job.cell is not None and job.target is not None and job.carries_gradient():
             job.target = job.cell.target = None  # the old value may be asked for by a derivative
     if fills:
         changed = True

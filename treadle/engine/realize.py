@@ -49,21 +49,25 @@ def realize(cells: Iterable[Cell]) -> None:
             job.finish()
 
 
-def run(jobs: list[Job], bindings: dict[str, int]) -> None:
-    """Run the jobs of each device as one Program."""
+def run(jobs: Sequence[Job], bindings: dict[str, int]) -> None:
+    """Run the jobs of one round: those of each device as one Program, and the transfers."""
     by_device: dict[str, list[Job]] = {}
     for job in jobs:
-        by_device.setdefault(job.device, []).append(job)
+        if job.transfer:
+            transfer(job)
+        else:
+            by_device.setdefault(job.device, []).append(job)
     for name, group in by_device.items():
         run_on(name, group, bindings)
 
 
-def device_of(root: Node) -> str:
-    """The device on which a graph runs: that of its first leaf, or the default."""
-    for node in toposort(root):
-        if node.op is ops.BUFFER:
-            return str(node.arg[2])
-    return devices.canonical(None)
+def transfer(job: Job) -> None:
+    """Copy the bytes of a leaf to a leaf on another device (all devices here are the host's memory)."""
+    assert job.leaf is not None
+    source = memory[job.node]
+    buffer = Buffer(source.nbytes)
+    buffer.memory[: source.nbytes] = source.memory[: source.nbytes]
+    memory.fill(job.leaf, buffer)
 
 
 def run_on(device: str, jobs: list[Job], bindings: dict[str, int]) -> None:
@@ -110,7 +114,8 @@ def prepare(cells: Iterable[Cell]) -> list[Program]:
         jobs, _ = gather(wanted_cells)
         groups: dict[tuple[int, str], list[Job]] = {}
         for job in jobs:
-            groups.setdefault((job.level, job.device), []).append(job)
+            if not job.transfer:
+                groups.setdefault((job.level, job.device), []).append(job)
         return [program_of(device, groups[level, device])[0] for level, device in sorted(groups)]
 
 

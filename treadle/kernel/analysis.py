@@ -82,6 +82,11 @@ class Facts:
             found.append(Access(target, self.kernel.over_leaves(offset), True))
         return found
 
+    def within(self, root: Node) -> tuple[Access, ...]:
+        """The loads of buffers below a node of the statement."""
+        below = set(toposort(root))
+        return tuple(a for a in self.accesses if not a.is_store and a.node in below)
+
     @cached_property
     def plain(self) -> int:
         """The leaves whose values are used other than in addresses (iota, masks, guards)."""

@@ -1,59 +1,88 @@
 """Register tiles for contractions: sums of products whose factors each miss an output range.
 
 A tile computes `rows` of one factor's range against `vectors` of the other's at once, so that each
-element that is read serves several products. Which range lies in lanes follows from the strides:
+element that is read serves several products. Which range lies in lanes is a choice:
 
     lanes along an output    one factor is a vector, the other one number for all lanes (matmul)
     lanes along the sum      both factors are vectors, lanes are added up at the end (A @ B.T)
 
-The tile is the one with the least cost in cycles; nothing is measured. The cost and its constants
-come from measurements of 64 schedules on 13 shapes.
+A factor that is read at a stride is packed into panels first; a result that is stored at a stride is
+written by loops of its own. Every choice has a cost in cycles and the least is taken; nothing is
+measured. The constants come from measurements of 64 schedules on 13 shapes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from treadle.ir import index, ops
-from treadle.ir.node import Node, toposort
+from treadle.ir.node import Node
 from treadle.kernel.actions import Reorder, Split, grid, unroll, vector
 from treadle.kernel.analysis import Access, points, upper
-from treadle.kernel.kernel import Extent, Stmt
+from treadle.kernel.kernel import Extent, ScheduleError, Stmt
 from treadle.kernel.plan import SERIAL_WORK, Plan
+from treadle.kernel.retile import Detach
 from treadle.kernel.stage import Stage, stage_name
 
-PANEL_USES = 36  # rows that make packing a panel worth while
-PANEL_COLUMNS = 64
 PRODUCTS = 16  # in one step of the loop over the sum, at least
 TASKS_PER_THREAD = 4
 SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread number
+TRANSPOSED = 1.0  # cycles to pack an element against its order
+STORE_APART = 1.6  # cycles to store an element by loops of its own
+SCATTERED = 4.0  # cycles to store an element alone
+MASKED = 1.2  # what masks on the vectors of a factor cost
+ALONE = 16.0  # what a factor costs that is gathered at every use
 
 
 @dataclass(frozen=True)
 class Contraction:
     """A sum of products. rows, columns: output leaves that only the first, only the second factor
-    depends on; batch: those of both; summed: the reduced leaves. The lanes lie along `lanes`."""
+    depends on; first, second: the loads of the factors; summed: the reduced leaves."""
 
     statement: Stmt
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    batch: tuple[str, ...]
     summed: tuple[str, ...]
+    first: tuple[Access, ...]
+    second: tuple[Access, ...]
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The leaves of the result, in the order of the statement."""
         return tuple(n for n in self.statement.order if n not in self.statement.reduced)
 
+    def turned(self) -> Contraction:
+        """The same with the factors in the other order."""
+        return replace(
+            self, rows=self.columns, columns=self.rows, first=self.second, second=self.first
+        )
+
 
 @dataclass(frozen=True)
 class Tile:
-    """`rows` numbers (or vectors) against `vectors` vectors of `lanes` each."""
+    """`rows` numbers (or vectors) against `vectors` vectors of `lanes` each (1: vectors of the sum)."""
 
     rows: int
     vectors: int
     lanes: int
+    cycles: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A way to do it: the contraction with its vector factor second, the leaf in lanes, the leaf
+    of the tile's rows (and of its columns, if the lanes run along the sum), the tile, whether the
+    second factor is packed, and the whole cost in cycles."""
+
+    contraction: Contraction
+    lanes: str
+    row: str
+    column: str
+    tile: Tile
+    packed: bool
+    cycles: float
 
 
 def find(plan: Plan) -> Contraction | None:
@@ -68,115 +97,129 @@ def find(plan: Plan) -> Contraction | None:
     outputs = [name for name in statement.order if name not in statement.reduced]
     if any(set(s.order) != set(outputs) for s in plan.kernel.statements if s is not statement):
         return None
-    first, second = (plan.kernel.over_leaves(factor).free for factor in value.src)
-    sides: dict[tuple[bool, bool], list[str]] = {}
-    for name in outputs:
-        bit = plan.kernel.leaves[name].bit
-        sides.setdefault((bool(first & bit), bool(second & bit)), []).append(name)
-    rows, columns = sides.get((True, False), []), sides.get((False, True), [])
+    first, second = (plan.kernel.over_ranges(factor).free for factor in value.src)
+    leaves = plan.kernel.leaves
+    rows = tuple(n for n in outputs if first & leaves[n].bit and not second & leaves[n].bit)
+    columns = tuple(n for n in outputs if second & leaves[n].bit and not first & leaves[n].bit)
     if not rows or not columns:
         return None
-    batch = sides.get((True, True), []) + sides.get((False, False), [])
     summed = tuple(name for name in statement.order if name in statement.reduced)
-    return Contraction(statement, tuple(rows), tuple(columns), tuple(batch), summed)
+    loads = [plan.facts[statement.name].within(factor) for factor in value.src]
+    return Contraction(statement, rows, columns, summed, *loads)
 
 
 def schedule(plan: Plan, contraction: Contraction) -> None:
     """Tiles the contraction, with the rest of its output in tasks and loops."""
-    lanes = _lanes_along(plan, contraction)
-    if lanes in contraction.summed:
-        _dot_tiles(plan, contraction, lanes)
-        return
-    if lanes in contraction.rows:
-        contraction = replace(contraction, rows=contraction.columns, columns=contraction.rows)
-    _outer_tiles(plan, contraction, lanes)
+    choice = min(_choices(plan, contraction), key=lambda choice: choice.cycles)
+    if choice.lanes in choice.contraction.summed:
+        _dot_tiles(plan, choice)
+    else:
+        _outer_tiles(plan, choice)
 
 
-# ---- which range lies in lanes ---------------------------------------------------------------------
-def _lanes_along(plan: Plan, contraction: Contraction) -> str:
-    candidates = (*contraction.rows, *contraction.columns, contraction.summed[-1])
-    return max(candidates, key=lambda name: _score(plan, contraction, name))
+# ---- choices -----------------------------------------------------------------------------------------
+def _choices(plan: Plan, contraction: Contraction) -> Iterator[Choice]:
+    for side in (contraction, contraction.turned()):
+        for lanes in side.columns:
+            for row in side.rows:
+                yield _outer_choice(plan, side, lanes, row)
+    dot = _dot_choice(plan, contraction)
+    if dot is not None:
+        yield dot
 
 
-def _score(plan: Plan, contraction: Contraction, name: str) -> float:
-    """How well a range does in lanes. Consecutive accesses speak for it; a factor read at a stride
-    must be packed, which pays if many rows use the panel; scattered stores speak against it, and
-    so does folding lanes; a range that fills few lanes counts less."""
+def _outer_choice(plan: Plan, contraction: Contraction, lanes: str, row: str) -> Choice:
+    """Lanes along an output of the second factor."""
+    leaves = plan.kernel.leaves
+    width = plan.target.lanes(contraction.statement.values[0].dtype)
+    extent = _size(leaves[lanes].extent)
+    tile = _best_tile(
+        _size(leaves[row].extent),
+        extent,
+        points(plan.kernel, contraction.summed),
+        (width,) if extent % width == 0 or width < 8 else (width, width // 2),
+        plan.target.registers,
+        False,
+    )
+    others = points(plan.kernel, [n for n in contraction.outputs if n not in (lanes, row)])
+    cycles = tile.cycles * others
+    node = leaves[lanes].node
+    moving = [a for a in contraction.second if a.offset.free & node.free or _guard(a).free & node.free]
+    contiguous = all(a.stride(node) == 1 for a in moving)
+    packed = False
+    if not contiguous or _too_large(plan, moving):
+        packed = len(moving) == 1 and axis_of(plan, moving[0].node, lanes) is not None
+        if packed:
+            cycles += _elements(moving[0]) * (0.2 if contiguous else TRANSPOSED)
+        elif not contiguous:
+            cycles *= ALONE
+    if not packed and any(_guard(a).free & node.free for a in moving):
+        cycles *= MASKED
+    results = points(plan.kernel, contraction.outputs)
+    if not _stored_along(plan, lanes):
+        cycles += results * (STORE_APART if _stored_along(plan, row) else SCATTERED)
+    return Choice(contraction, lanes, row, lanes, tile, packed, cycles)
+
+
+def _dot_choice(plan: Plan, contraction: Contraction) -> Choice | None:
+    """Lanes along the sum, if both factors are contiguous along it."""
+    leaves = plan.kernel.leaves
+    lanes = contraction.summed[-1]
+    node = leaves[lanes].node
+    moving = [a for a in (*contraction.first, *contraction.second) if a.offset.free & node.free]
+    if len(moving) < 2 or any(a.stride(node) != 1 for a in moving):
+        return None
+    row = max(contraction.rows, key=lambda name: upper(leaves[name].extent))
+    column = max(contraction.columns, key=lambda name: upper(leaves[name].extent))
+    width = plan.target.lanes(contraction.statement.values[0].dtype)
+    vectors = -(-_size(leaves[lanes].extent) // width)
+    steps = points(plan.kernel, contraction.summed[:-1]) * vectors
+    tile = _best_tile(
+        _size(leaves[row].extent),
+        _size(leaves[column].extent),
+        steps,
+        (1,),
+        plan.target.registers,
+        True,
+    )
+    others = points(plan.kernel, [n for n in contraction.outputs if n not in (column, row)])
+    masked = MASKED if any(_guard(a).free & node.free for a in moving) else 1.0
+    return Choice(contraction, lanes, row, column, tile, False, tile.cycles * others * masked)
+
+
+def _guard(access: Access) -> Node:
+    """The guard of a load (CONST true if it has none)."""
+    load = access.node
+    return load.src[-1] if len(load.src) > 1 + load.arg else index.TRUE
+
+
+def _elements(access: Access) -> int:
+    return max(1, upper(index.product(access.node.src[0].shape)))
+
+
+def _too_large(plan: Plan, loads: Sequence[Access]) -> bool:
+    """Whether a factor is too large to stay in the second cache while it is walked by columns."""
+    return any(_elements(a) * a.dtype_bytes > plan.target.cache_bytes[1] for a in loads)
+
+
+def _stored_along(plan: Plan, name: str) -> bool:
+    """Whether the results lie contiguously along a range."""
     node = plan.kernel.leaves[name].node
-    summed = name in contraction.summed
-    score = -1.0 if summed else 0.0
-    for access in _accesses(plan):
-        step = access.stride(node)
-        if access.is_store:
-            score += 0 if summed else 2 if step == 1 else -3
-        elif access.node in _loads_of(contraction) and step != 0:
-            packed = 2 if _packable(plan, contraction, access, name) else -6
-            score += (2 if summed else 4) if step == 1 else packed
-    lanes = plan.target.lanes(contraction.statement.values[0].dtype)
-    return score * min(1.0, upper(plan.kernel.leaves[name].extent) / lanes) if score > 0 else score
+    stores = (a for facts in plan.facts.values() for a in facts.accesses if a.is_store)
+    return all(a.stride(node) == 1 for a in stores)
 
 
-def _packable(plan: Plan, contraction: Contraction, access: Access, name: str) -> bool:
-    """Whether a factor can be packed in panels along a range, and the panels are used enough."""
-    other = contraction.rows if name in contraction.columns else contraction.columns
-    if name in contraction.summed or points(plan.kernel, other) < PANEL_USES:
-        return False
-    return _axis(plan, access.node, name) is not None
-
-
-def _axis(plan: Plan, load: Node, name: str) -> int | None:
-    """The one axis of a load along which a range runs with step 1."""
+def axis_of(plan: Plan, load: Node, name: str) -> int | None:
+    """The one axis of a load along which a range runs with step 1, if there is just one."""
     node = plan.kernel.leaves[name].node
     found = None
     for axis, place in enumerate(load.src[1 : 1 + load.arg]):
-        place = plan.kernel.over_leaves(place)
+        place = plan.kernel.over_ranges(place)
         if place.free & node.free:
             if place is not node or found is not None:
                 return None
             found = axis
     return found
-
-
-def _accesses(plan: Plan) -> Iterator[Access]:
-    for facts in plan.facts.values():
-        yield from facts.accesses
-
-
-def _loads_of(contraction: Contraction) -> set[Node]:
-    return {n for n in toposort(contraction.statement.values) if n.op is ops.LOAD}
-
-
-def _packing(plan: Plan, contraction: Contraction, lanes: str) -> tuple[str, int, int] | None:
-    """(buffer, its axis in lanes, number of axes) of the factor to be packed in panels: one that is
-    read at a stride, or that does not stay in the second cache."""
-    node = plan.kernel.leaves[lanes].node
-    facts = plan.facts[contraction.statement.name]
-    moving = [a for a in facts.accesses if a.stride(node) != 0]
-    if len(moving) != 1 or points(plan.kernel, contraction.rows) < PANEL_USES:
-        return None
-    load = moving[0].node
-    axis = _axis(plan, load, lanes)
-    nbytes = upper(index.product(load.src[0].shape)) * load.dtype.itemsize
-    if axis is None or (moving[0].stride(node) == 1 and nbytes <= plan.target.cache_bytes[1]):
-        return None
-    panel = points(plan.kernel, contraction.summed) * load.dtype.itemsize * PANEL_COLUMNS
-    return (stage_name(plan.kernel, load), axis, load.arg) if panel <= plan.target.cache_bytes[1] else None
-
-
-def _pack(plan: Plan, packing: tuple[str, int, int], lanes: str, width: int) -> None:
-    """Stages a panel in every task, the axis in lanes innermost."""
-    buffer, axis, axes = packing
-    layout = () if axis == axes - 1 else (*(a for a in range(axes) if a != axis), axis)
-    plan.do(Stage(buffer, f"{lanes}o", "panel", layout=layout))
-    own = f"panel{axis}"
-    plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
-    plan.do(vector(f"{own}v"))
-
-
-# ---- tiles -----------------------------------------------------------------------------------------
-def _pieces(size: int, piece: int) -> tuple[int, int]:
-    """(whole pieces, rest)."""
-    return size // piece, size % piece
 
 
 def _cycles(rows: int, vectors: int, steps: int, dot: bool) -> float:
@@ -187,71 +230,65 @@ def _cycles(rows: int, vectors: int, steps: int, dot: bool) -> float:
     return steps * step + ending
 
 
+@cache
 def _best_tile(
-    rows: int, columns: int, steps: int, lane_choices: Sequence[int], registers: int, dot: bool
+    rows: int, columns: int, steps: int, lane_choices: tuple[int, ...], registers: int, dot: bool
 ) -> Tile:
     """The tile of least total cost, rests included."""
-    best: tuple[float, Tile] | None = None
+    best: Tile | None = None
     for lanes in lane_choices:
-        vectors_needed = -(-columns // lanes)
+        needed = -(-columns // lanes)
         for m in range(1, min(rows, 14) + 1):
-            for v in range(1, min(vectors_needed, 4) + 1):
+            for v in range(1, min(needed, 4) + 1):
                 if m * v + min(m, v) + 1 > registers - SPARE_REGISTERS:
                     continue
-                whole_rows, rest_rows = _pieces(rows, m)
-                whole, rest = _pieces(vectors_needed, v)
+                (whole_rows, rest_rows), (whole, rest) = divmod(rows, m), divmod(needed, v)
                 total = whole_rows * whole * _cycles(m, v, steps, dot)
                 total += whole_rows * _cycles(m, rest, steps, dot) if rest else 0
                 total += whole * _cycles(rest_rows, v, steps, dot) if rest_rows else 0
                 total += _cycles(rest_rows, rest, steps, dot) if rest and rest_rows else 0
-                if best is None or total < best[0]:
-                    best = (total, Tile(m, v, lanes))
+                if best is None or total < best.cycles:
+                    best = Tile(m, v, lanes, total)
     assert best is not None
-    return best[1]
-
-
-def _lane_choices(plan: Plan, contraction: Contraction, extent: Extent) -> list[int]:
-    full = plan.target.lanes(contraction.statement.values[0].dtype)
-    choices = [full]
-    if full > 4 and isinstance(extent, int) and extent % full:
-        choices.append(full // 2)
-    return choices
+    return best
 
 
 def _size(extent: Extent) -> int:
-    """An extent as the cost sees it: a symbolic one is taken to be large."""
-    return extent if isinstance(extent, int) else min(upper(extent), 512)
+    """An extent as the cost sees it: a symbolic one is taken to be large, an empty one to be 1."""
+    return max(1, extent if isinstance(extent, int) else min(upper(extent), 512))
 
 
-def _outer_tiles(plan: Plan, contraction: Contraction, lanes: str) -> None:
-    """Lanes along an output range."""
-    leaves = plan.kernel.leaves
-    row = max(contraction.rows, key=lambda name: upper(leaves[name].extent))
-    packing = _packing(plan, contraction, lanes)
-    tile = _best_tile(
-        _size(leaves[row].extent),
-        _size(leaves[lanes].extent),
-        points(plan.kernel, contraction.summed),
-        _lane_choices(plan, contraction, leaves[lanes].extent),
-        plan.target.registers,
-        dot=False,
-    )
+# ---- lanes along an output ---------------------------------------------------------------------------
+def _outer_tiles(plan: Plan, choice: Choice) -> None:
+    contraction, lanes, row, tile = choice.contraction, choice.lanes, choice.row, choice.tile
+    apart, along_rows = not _stored_along(plan, lanes), _stored_along(plan, row)
     plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}u", tile.vectors), (f"{lanes}v", tile.lanes))))
     others = [name for name in contraction.outputs if name not in (row, lanes)]
     blocks = _split_rows(plan, row, tile.rows, [*others, f"{lanes}o"])
-    summed = contraction.summed[-1]
-    extent = leaves[summed].extent
-    steps = _sum_steps(extent, tile.rows * tile.vectors)
-    if steps > 1 and steps != extent:
-        plan.do(Split(summed, f"{summed}o", ((f"{summed}u", steps),)))
-        plan.do(unroll(f"{summed}u"))
-    elif steps > 1:
-        plan.do(unroll(summed))
+    _unroll_sum(plan, contraction.summed[-1], tile.rows * tile.vectors)
     _unroll_tile(plan, f"{row}u", f"{lanes}u", tile)
     plan.do(vector(f"{lanes}v"))
-    _tasks(plan, contraction, [*others, *blocks, f"{lanes}o"], f"{row}o")
-    if packing is not None:
-        _pack(plan, packing, lanes, tile.lanes)
+    tasks, loops = _outer_loops(plan, [*others, *blocks], f"{lanes}o")
+    _arrange(plan, choice, tasks, [*loops, f"{row}o"])
+    if choice.packed:
+        _pack(plan, choice, tasks)
+    if tasks:
+        _stage_guarded(plan, choice, tasks[-1])
+    if apart:
+        _store_apart(plan, choice, along_rows)
+
+
+def _unroll_sum(plan: Plan, name: str, products: int) -> None:
+    """Writes out enough steps of the sum to hide the loop: few for large tiles."""
+    extent = plan.kernel.leaves[name].extent
+    if not isinstance(extent, int):
+        return
+    steps = max(1, min(4, -(-PRODUCTS // max(1, products))))
+    while extent % steps:
+        steps -= 1
+    if 1 < steps < extent:
+        plan.do(Split(name, f"{name}o", ((f"{name}u", steps),)))
+        plan.do(unroll(f"{name}u"))
 
 
 def _unroll_tile(plan: Plan, rows: str, columns: str, tile: Tile) -> None:
@@ -263,62 +300,133 @@ def _split_rows(plan: Plan, row: str, rows: int, others: Sequence[str]) -> tuple
     """Cuts the rows in tiles, and the tiles in blocks where the rest gives too few tasks. Returns
     the block's leaf."""
     tiles = -(-upper(plan.kernel.leaves[row].extent) // rows)
-    tasks = points(plan.kernel, others)
-    blocks = min(tiles, -(-TASKS_PER_THREAD * plan.target.threads // tasks))
-    per_block = -(-tiles // blocks)
+    wanted = TASKS_PER_THREAD * plan.target.threads
+    blocks = max(1, min(tiles, -(-wanted // points(plan.kernel, others))))
     if blocks == 1:
         plan.do(Split(row, f"{row}o", ((f"{row}u", rows),)))
         return ()
+    per_block = -(-tiles // blocks)
     plan.do(Split(row, f"{row}g", ((f"{row}o", per_block), (f"{row}u", rows))))
     return (f"{row}g",)
 
 
-def _sum_steps(extent: Extent, products: int) -> int:
-    """How many steps of the sum to write out: enough to hide the loop, few for large tiles."""
-    steps = max(1, min(4, -(-PRODUCTS // max(1, products))))
-    if not isinstance(extent, int):
-        return 1
-    while steps > 1 and extent % steps:
-        steps -= 1
-    return steps
+def _outer_loops(
+    plan: Plan, others: Sequence[str], panels: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(leaves that are tasks, leaves that are loops inside one): as few ranges as give enough tasks,
+    the panels of the lanes last."""
+    if plan.work() < SERIAL_WORK:
+        return (), (*others, panels)
+    wanted = TASKS_PER_THREAD * plan.target.threads
+    chosen: list[str] = []
+    for name in (*others, panels):
+        if points(plan.kernel, chosen) >= wanted:
+            break
+        chosen.append(name)
+    return tuple(chosen), tuple(n for n in (*others, panels) if n not in chosen)
 
 
-def _dot_tiles(plan: Plan, contraction: Contraction, lanes: str) -> None:
-    """Lanes along the sum."""
-    leaves = plan.kernel.leaves
-    row = max(contraction.rows, key=lambda name: upper(leaves[name].extent))
-    column = max(contraction.columns, key=lambda name: upper(leaves[name].extent))
-    width = plan.target.lanes(contraction.statement.values[0].dtype)
-    steps = max(1, points(plan.kernel, contraction.summed) // width)
-    tile = _best_tile(
-        _size(leaves[row].extent),
-        _size(leaves[column].extent),
-        steps,
-        [1],
-        plan.target.registers,
-        dot=True,
+def _arrange(plan: Plan, choice: Choice, tasks: Sequence[str], loops: Sequence[str]) -> None:
+    """Tasks outermost, then the loops in this order, then those of the sum."""
+    if tasks:
+        plan.do(grid(*tasks))
+    statement = plan.kernel.statement(choice.contraction.statement.name)
+    sums = [
+        name
+        for name in statement.order
+        if name in statement.reduced and plan.kernel.leaves[name].kind == "loop"
+    ]
+    plan.do(Reorder((*loops, *sums)))
+
+
+def _pack(plan: Plan, choice: Choice, tasks: Sequence[str]) -> None:
+    """Stages the vector factor in panels: in every task its own, or once for the whole kernel if
+    several tasks read the same."""
+    lanes, width = choice.lanes, choice.tile.lanes
+    node = plan.kernel.leaves[f"{lanes}v"].node
+    statement = plan.kernel.statement(choice.contraction.statement.name)
+    load = next(
+        a.node for a in choice.contraction.second if plan.kernel.over_leaves(a.node).free & node.free
     )
+    axis = axis_before(plan, load, lanes)
+    free = plan.kernel.over_leaves(load).free
+    same = [name for name in tasks if not free & plan.kernel.leaves[name].bit]
+    shared = points(plan.kernel, same) > 2 or not tasks or tasks[-1] != f"{lanes}o"
+    layout = () if axis == load.arg - 1 else (*(a for a in range(load.arg) if a != axis), axis)
+    buffer = stage_name(plan.kernel, load)
+    if shared and tasks:
+        plan.do(Stage(buffer, "root", "panel", "root", layout))
+    else:
+        at = f"{lanes}o" if f"{lanes}o" in statement.order else statement.order[0]
+        plan.do(Stage(buffer, at, "panel", layout=layout))
+    own = f"panel{axis}"
+    plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
+    plan.do(vector(f"{own}v"))
+    if shared and tasks:
+        _share_packing(plan)
+
+
+def axis_before(plan: Plan, load: Node, name: str) -> int:
+    """The axis of a load that runs along a range which has been split."""
+    node = plan.kernel.ranges[name].node
+    places = load.src[1 : 1 + load.arg]
+    return next(a for a, p in enumerate(places) if plan.kernel.over_ranges(p).free & node.free)
+
+
+def _share_packing(plan: Plan) -> None:
+    """Tasks for a packing that is a phase of its own."""
+    copy = plan.kernel.statement("copy_panel")
+    if points(plan.kernel, copy.order) < SERIAL_WORK:
+        return
+    loops = [name for name in copy.order if plan.kernel.leaves[name].kind == "loop"]
+    if loops:
+        plan.do(grid(max(loops, key=lambda name: upper(plan.kernel.leaves[name].extent))))
+
+
+def _stage_guarded(plan: Plan, choice: Choice, at: str) -> None:
+    """Copies the parts of the first factor that are read under a guard, with zeros where it is
+    false, so that the tile reads them without asking."""
+    for number, access in enumerate(choice.contraction.first):
+        if _guard(access) is index.TRUE:
+            continue
+        name = f"patch{number or ''}"
+        try:
+            plan.do(Stage(stage_name(plan.kernel, access.node), at, name))
+        except ScheduleError:
+            continue  # the guard says more than where the buffer ends: it stays
+        width = plan.target.lanes(access.node.dtype)
+        last = plan.kernel.statement(f"copy_{name}").order[-1]
+        extent = plan.kernel.leaves[last].extent
+        if isinstance(extent, int) and extent > width // 2 and last.startswith(name):
+            plan.do(Split(last, f"{last}o", ((f"{last}v", width),)))
+            plan.do(vector(f"{last}v"))
+
+
+def _store_apart(plan: Plan, choice: Choice, along_rows: bool) -> None:
+    """The store in loops of its own, its lanes along the rows of the tile if they are contiguous."""
+    row, tile = choice.row, choice.tile
+    statement = plan.kernel.statement(choice.contraction.statement.name)
+    kept = [name for name in statement.order if name not in statement.reduced]
+    loops = [name for name in kept if plan.kernel.leaves[name].kind in ("grid", "loop")]
+    plan.do(Detach(statement.name, loops[-1], "t"))
+    if along_rows and tile.rows > 1:
+        others = [
+            n for n in plan.kernel.statements[-1].order if n.startswith("t") and n != f"t{row}"
+        ]
+        plan.do(Reorder((*others, f"t{row}")))
+        plan.do(vector(f"t{row}"))
+
+
+# ---- lanes along the sum -----------------------------------------------------------------------------
+def _dot_tiles(plan: Plan, choice: Choice) -> None:
+    contraction, lanes, row, column = choice.contraction, choice.lanes, choice.row, choice.column
+    tile = choice.tile
+    width = plan.target.lanes(contraction.statement.values[0].dtype)
     plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}v", width),)))
     plan.do(Split(column, f"{column}o", ((f"{column}u", tile.vectors),)))
     others = [name for name in contraction.outputs if name not in (row, column)]
     blocks = _split_rows(plan, row, tile.rows, [*others, f"{column}o"])
     _unroll_tile(plan, f"{row}u", f"{column}u", tile)
     plan.do(vector(f"{lanes}v"))
-    _tasks(plan, contraction, [*others, *blocks, f"{column}o"], f"{row}o")
-
-
-# ---- tasks -----------------------------------------------------------------------------------------
-def _tasks(plan: Plan, contraction: Contraction, outer: Sequence[str], tiles: str) -> None:
-    """Batch ranges, row blocks and column panels are tasks; inside one run the tiles of the rows,
-    and in a tile the sum."""
-    statement = plan.kernel.statement(contraction.statement.name)
-    sums = [
-        name
-        for name in statement.order
-        if name in statement.reduced and plan.kernel.leaves[name].kind == "loop"
-    ]
-    if plan.work() >= SERIAL_WORK:
-        plan.do(grid(*outer))
-        plan.do(Reorder((tiles, *sums)))
-    else:
-        plan.do(Reorder((*outer, tiles, *sums)))
+    tasks, loops = _outer_loops(plan, [*others, *blocks], f"{column}o")
+    _arrange(plan, choice, tasks, [*loops, f"{row}o"])

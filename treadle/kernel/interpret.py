@@ -154,7 +154,8 @@ class _Run:
             return self.scratch[where]
         array = self.arrays[where]
         shape = tuple(self.size(size) for size in node.shape)
-        return array.reshape(shape), (0,) * len(shape)
+        elements = prod(shape)  # the caller's array may have more
+        return array.reshape(-1)[:elements].reshape(shape), (0,) * len(shape)
 
     def valid(self, statement: Stmt, axes: dict[int, tuple[int, int]]) -> Array:
         """Which points exist."""

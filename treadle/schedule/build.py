@@ -1,8 +1,8 @@
 """From a draft to its kernel: the expression that its demands describe, over buffers by position.
 
-Everything in a kernel is named by position: ranges by axis, then in the order in which they are met;
-buffers, scalars and checks likewise. So equal kernels are the same node whatever they run on, and a
-program of hundreds of kernels needs a few dozen compilations.
+Everything in a kernel is named by position: ranges by axis, then in the order in which they are
+met; buffers, scalars and checks likewise. So equal kernels are the same node whatever they run on,
+and a program of hundreds of kernels needs a few dozen compilations.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ FLAT_LENGTH = "#length"
 
 @dataclass(eq=False)
 class Binding:
-    """Where a PLACEHOLDER of a loop's body is: a buffer of this shape, or a node of the level around
-    the loop; in both under the leading indices `prefix`."""
+    """Where a PLACEHOLDER of a loop's body is: a buffer of this shape, or a node of the level
+    around the loop; in both under the leading indices `prefix`."""
 
     prefix: Position
     buffer: int = -1
@@ -139,11 +139,11 @@ class Builder:
         )
 
     def _renumbered(self, sink: Node) -> Node:
-        """The kernel with the ranges of its reductions numbered in the order in which they are met."""
+        """The kernel with the ranges of its reductions numbered in the order they are met in."""
         rank = self.draft.rank
         met = {r: None for demand in self.order for r in demand.ranges if r.op is ops.RANGE}
         inner = [r for r in met if r.arg[0] >= rank]
-        if all([r.arg[0] == number for number, r in enumerate(inner, rank)]):
+        if all(r.arg[0] == number for number, r in enumerate(inner, rank)):
             return sink
         new = {r: index.range_(number, r.arg[1]) for number, r in enumerate(inner, rank)}
         for node in toposort(sink):
@@ -220,7 +220,7 @@ class Builder:
         return Node(ops.LOAD, leaf.dtype, (argument, *position, *guard), len(position))
 
     def _stored(self, demand: Demand) -> Any:
-        """The element in memory; of a node with several outputs nothing: OUT reads the right one."""
+        """The element in memory; of a node with several outputs nothing: OUT reads one of them."""
         node = demand.node
         if demand.position is None or isinstance(node.dtype, tuple):
             return None
@@ -250,14 +250,14 @@ class Builder:
         number = self.checks.setdefault(node, len(self.checks))
         return Node(ops.CHECK, INDEX, (place, index.as_node(size)), number)
 
-    # ---- the value of a demand, from those of its sources -------------------------------------------
+    # ---- the value of a demand, from those of its sources ----------------------------------------
     def _elementwise(self, demand: Demand) -> None:
         node = demand.node
         sources = tuple([source.value for source in demand.sources])
         demand.value = Node(node.op, node.dtype, sources, node.arg)
         if demand.valid is not None and (node.op in _ZERO_OF_ZEROS or node.op is ops.WHERE):
             read = demand.sources[1:] if node.op is ops.WHERE else demand.sources
-            demand.vanishes = all([source.vanishes for source in read])
+            demand.vanishes = all(source.vanishes for source in read)
 
     def _leaf(self, demand: Demand) -> None:
         node, position = demand.node, demand.position
@@ -311,19 +311,17 @@ class Builder:
             demand.value = values if several else values[0]
         else:
             inner = values[0]
-            if inner.op is ops.KREDUCE and inner.arg == (monoid, 1):
+            nested = inner.op is ops.KREDUCE and inner.arg == (monoid, 1)
+            if nested and not any(r in ranges for r in inner.src[1:]):
                 # a sum of sums is one sum, unless both fold over the same range
-                if not any(r in ranges for r in inner.src[1:]):
-                    values, ranges = inner.src[:1], (*ranges, *inner.src[1:])
-            demand.value = Node(
-                ops.KREDUCE, node.dtype, (*values, *ranges), (monoid, len(values))
-            )
+                values, ranges = inner.src[:1], (*ranges, *inner.src[1:])
+            demand.value = Node(ops.KREDUCE, node.dtype, (*values, *ranges), (monoid, len(values)))
         demand.vanishes = monoid == "add" and demand.sources[0].vanishes
 
     def _gather(self, demand: Demand) -> None:
         node = demand.node
         x, axis = node.src[0], node.arg
-        where, base = demand.sources
+        where = demand.sources[0]
         place = self._checked(node, where, x.shape[axis])
         position = demand.position or ()
         position = (*position[:axis], place, *position[axis + 1 :])
@@ -331,7 +329,7 @@ class Builder:
         demand.value = self._load(below, position, demand.valid)
         demand.vanishes = demand.valid is not None
 
-    # ---- flat kernels ------------------------------------------------------------------------------
+    # ---- flat kernels ----------------------------------------------------------------------------
     def _flatten(self) -> None:
         """A kernel without reductions whose every access is to element number i of a buffer, in
         the same order, runs over one range of the length of all, which is a parameter: so the
@@ -372,7 +370,10 @@ class Builder:
                 continue
             if linear is None:
                 linear = flatten(shape, [i for i in draft.position if i is not ZERO])
-            if node.op is ops.PLACEHOLDER or flatten(list(node.shape), list(position)) is not linear:
+            if (
+                node.op is ops.PLACEHOLDER
+                or flatten(list(node.shape), list(position)) is not linear
+            ):
                 return False
         for output in draft.outputs:
             if output.position is not draft.position:

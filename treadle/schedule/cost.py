@@ -108,5 +108,5 @@ def operand_repeats(missing: int) -> float:
 
 def recompute(cost: Cone, repeats: float, readers: int) -> float:
     """What computing a value where it is needed costs beyond storing it once, per element:
-    (repeats - 1) more evaluations, and every reader but one reads all leaves instead of one value."""
+    (repeats - 1) more evaluations, and every reader but one reads all leaves, not one value."""
     return cost.operations * (repeats - 1) + TRANSFER * (cost.leaves - 1) * (readers - 1)

@@ -11,8 +11,6 @@ alone, and if some of it is cheap after all the first pass is done once more wit
 
 from __future__ import annotations
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from treadle.backend.base import Target
@@ -27,13 +25,15 @@ from treadle.schedule.plan import Reason
 from treadle.schedule.propagate import STORES
 from treadle.schedule.rules import Rules
 
-OVERLAP = 4.5  # how often a sum inside a sum may be computed: the windows of a stride of 2 by 2
+SEARCHED = 64  # drafts that the search for a cycle visits before it gives up
 
 
 class Decider(Rules):
     """One pass over a graph. Afterwards: `drafts` (users before sources) and `values`."""
 
-    def __init__(self, graph: Graph, target: Target, movements: Movements, sizes: cost.Sizes) -> None:
+    def __init__(
+        self, graph: Graph, target: Target, movements: Movements, sizes: cost.Sizes
+    ) -> None:
         super().__init__(graph, target, movements, sizes)
         self.inherited: dict[Node, Value] = {}  # base of an update that writes into its memory
 
@@ -101,8 +101,8 @@ class Decider(Rules):
                 demand.draft.reads[value] = None
 
     def find_host(self, top: Node, node: Node, demands: list[Demand]) -> Demand | None:
-        """The demand of a draft that computes each element of the value exactly once in the loops of
-        its stores, and does not wait for any other reader of it. Earliest drafts first.
+        """The demand of a draft that computes each element of the value exactly once in the loops
+        of its stores, and does not wait for any other reader of it. Earliest drafts first.
 
         top: the form in which the value is stored (see `last_form`); node: what computes it.
         """

@@ -51,7 +51,9 @@ class Demand:
     value: Any = None  # filled by build.py
     vanishes: bool = False  # filled by build.py: the value is 0 where `valid` does not hold
 
-    def __init__(self, node: Node, draft: Draft, position: Position | None, valid: Node | None) -> None:
+    def __init__(
+        self, node: Node, draft: Draft, position: Position | None, valid: Node | None
+    ) -> None:
         self.node = node
         self.draft = draft
         self.position = position
@@ -72,7 +74,7 @@ class Value:
 @dataclass
 class Output:
     """A store of a draft: the demand whose value goes to `component` of `value`, at `position`.
-    For the region of an UPDATE or SCATTER, `region` is that node and `index` the scatter's index."""
+    For the region of an UPDATE or SCATTER, `region` is that node, `index` the scatter's index."""
 
     demand: Demand
     value: Value
@@ -91,8 +93,23 @@ class Draft:
     """
 
     __slots__ = (
-        "node", "kind", "place", "position", "own", "rank", "sizes", "chains", "contraction", "operations",
-        "open", "outputs", "reads", "reasons", "demands", "device", "_counts",
+        "_counts",
+        "chains",
+        "contraction",
+        "demands",
+        "device",
+        "kind",
+        "node",
+        "open",
+        "operations",
+        "outputs",
+        "own",
+        "place",
+        "position",
+        "rank",
+        "reads",
+        "reasons",
+        "sizes",
     )  # fmt: skip
 
     def __init__(self, node: Node, shape: Shape, place: int, kind: str = "kernel") -> None:
@@ -132,7 +149,8 @@ class Draft:
         for size in sizes:
             number = 0
             while number < len(self.sizes) and (
-                taken >> number & 1 or not (self.sizes[number] is size or self.sizes[number] == size)
+                taken >> number & 1
+                or not (self.sizes[number] is size or self.sizes[number] == size)
             ):
                 number += 1
             if number == len(self.sizes):

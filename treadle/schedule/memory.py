@@ -42,21 +42,18 @@ def lifetimes(items: Sequence[Item]) -> dict[int, tuple[int, int]]:
     """For every buffer the first and the last phase in which it holds something that is needed."""
     lives: dict[int, tuple[int, int]] = {}
     spans: list[tuple[Loop, int, int]] = []
-    stack: list[tuple[Sequence[Item], int]] = [(items, 0)]
+    stack = list(items)
     while stack:
-        level, position = stack.pop()
-        for position in range(position, len(level)):
-            item = level[position]
-            if isinstance(item, Loop):
-                spans.append((item, item.phase, last_phase(item)))
-                stack.append((level, position + 1))
-                stack.append((item.body, 0))
-                break
-            for number in item.reads | item.writes:
-                first, last = lives.get(number, (item.phase, item.phase))
-                lives[number] = min(first, item.phase), max(last, item.phase)
+        item = stack.pop()
+        if isinstance(item, Loop):
+            spans.append((item, item.phase, last_phase(item)))
+            stack.extend(item.body)
+            continue
+        for number in item.reads | item.writes:
+            first, last = lives.get(number, (item.phase, item.phase))
+            lives[number] = min(first, item.phase), max(last, item.phase)
     # what is used outside a loop too must keep its value through all of its steps
-    for loop, start, stop in reversed(spans):
+    for loop, start, stop in sorted(spans, key=lambda span: -span[1]):  # inner loops first
         for number in loop.reads | loop.writes:
             first, last = lives[number]
             if first < start or last > stop:
@@ -109,4 +106,3 @@ class _Arena:
             start, before = self.gaps.pop(position)
             length += before
         self.gaps.insert(position, (start, length))
-

@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 from treadle.ir import ops
 from treadle.ir.node import Node, remember, toposort
@@ -38,7 +39,7 @@ class Dependences:
             for buffer in item.reads:
                 self.readers.setdefault(buffer, []).append(number)
         for buffer, writers in self.writers.items():
-            for earlier, later in zip(writers, writers[1:]):
+            for earlier, later in pairwise(writers):
                 self.after[earlier].add(later)
             for reader in self.readers.get(buffer, ()):
                 if reader in writers:
@@ -64,7 +65,7 @@ class Dependences:
         return number
 
     def find_tested(self) -> None:
-        """Calls whose every check is made by an earlier call too cannot fail, if they wait for it."""
+        """Calls whose every check is made by an earlier call too cannot fail: they wait for it."""
         first: dict[tuple[Node, int | Node], int] = {}
         for number, item in enumerate(self.items):
             if not isinstance(item, Call) or not item.tests:
@@ -196,8 +197,8 @@ def launch_order(graph: Dependences, nbytes: Callable[[int], int]) -> list[Item]
     and freed within the level (0 for others)."""
     items = graph.items
     waiting = [0] * len(items)
-    for following in graph.after:
-        for number in following:
+    for later_items in graph.after:
+        for number in later_items:
             waiting[number] += 1
     left: dict[int, set[int]] = {b: set(readers) for b, readers in graph.readers.items()}
     allocated: set[int] = set()
@@ -224,16 +225,15 @@ def launch_order(graph: Dependences, nbytes: Callable[[int], int]) -> list[Item]
             order.append(item)
             allocated |= item.writes
             for buffer in item.reads:
-                readers = left[buffer]
-                readers.discard(number)
-                if len(readers) == 1:
-                    (last,) = readers
+                left[buffer].discard(number)
+                if len(left[buffer]) == 1:  # now its last reader is worth more
+                    (last,) = left[buffer]
                     if waiting[last] == 0:
                         heapq.heappush(ready, key(last))
-        for following in graph.after[number]:
-            waiting[following] -= 1
-            if waiting[following] == 0:
-                heapq.heappush(ready, key(following))
+        for later in graph.after[number]:
+            waiting[later] -= 1
+            if waiting[later] == 0:
+                heapq.heappush(ready, key(later))
     assert all(done), "the kernels wait for each other in a circle"
     return order
 

@@ -62,7 +62,7 @@ class Call:
 
 @dataclass(eq=False)
 class Loop:
-    """A body that is run `trips` times, for counter = 0, 1 .. trips-1 (a VARIABLE of its kernels)."""
+    """A body that is run `trips` times. counter: a VARIABLE of its kernels: 0, 1 .. trips-1."""
 
     body: list[Call | Loop]
     trips: int | Node

@@ -25,7 +25,9 @@ class Propagation:
     """The demands of every node of a graph. drafts: users before sources. values: what is stored.
     forced: what has to be. components: of a node with several results, those that are read."""
 
-    def __init__(self, graph: Graph, target: Target, movements: Movements, sizes: cost.Sizes) -> None:
+    def __init__(
+        self, graph: Graph, target: Target, movements: Movements, sizes: cost.Sizes
+    ) -> None:
         self.graph = graph
         self.target = target
         self.movements = movements
@@ -61,7 +63,7 @@ class Propagation:
         return demand
 
     def add_scopes(self, demand: Demand, scopes: tuple[Scope | None, ...]) -> None:
-        """The value is used in these scopes too: in each, outside the loops it does not depend on."""
+        """The value is used in these scopes too: in each, outside the loops it does not need."""
         free = free_ranges(demand.position or (), demand.valid)
         for scope in scopes:
             while scope is not None and not free & scope.bound:
@@ -209,7 +211,9 @@ def _inserted(position: Position, axes: tuple[int, ...], ranges: tuple[Node, ...
 
 
 _EXPAND: dict[Op, Callable[[Propagation, Demand], None]] = {
-    **dict.fromkeys((*PURE, ops.PAD, ops.UNWINDOW, ops.STOP, ops.CONTIGUOUS), Propagation.expand_movement),
+    **dict.fromkeys(
+        (*PURE, ops.PAD, ops.UNWINDOW, ops.STOP, ops.CONTIGUOUS), Propagation.expand_movement
+    ),
     **dict.fromkeys(LEAVES, lambda propagation, demand: None),
     ops.REDUCE: Propagation.expand_reduce,
     ops.GATHER: Propagation.expand_gather,

@@ -18,16 +18,18 @@ from treadle.schedule.movement import Movements
 from treadle.schedule.plan import Reason
 from treadle.schedule.propagate import STORES, Propagation
 
-
 SMALL = 1 << 15  # elements that one core folds in a few microseconds: not worth more tasks
 ROW_LOOPS = 8  # reductions over rows in one kernel: each more is a loop that evaluates the row
+OVERLAP = 4.5  # how often a sum inside a sum may be computed: the windows of a stride of 2 by 2
 
 
 class Rules(Propagation):
     """cheap: what is not to be stored for its cost (the second pass found it so); kept: what the
     first pass stored, without that. priced: what was stored for its cost: repeats and readers."""
 
-    def __init__(self, graph: Graph, target: Target, movements: Movements, sizes: cost.Sizes) -> None:
+    def __init__(
+        self, graph: Graph, target: Target, movements: Movements, sizes: cost.Sizes
+    ) -> None:
         super().__init__(graph, target, movements, sizes)
         self.cheap: set[Node] = set()
         self.kept: set[Node] = set()
@@ -48,18 +50,20 @@ class Rules(Propagation):
         draft = demand.draft
         whole = max(1, self.numel(node.shape))
         if draft.kind != "kernel" or demand.missing:
-            why = "a contraction" if demand.missing else "a scatter"
-            return Reason("inner loop", "a reduction below {} is computed first", (why,), node)
+            inside = "a contraction" if demand.missing else "a scatter"
+            return Reason("inner loop", "a reduction below {} is computed first", (inside,), node)
         free = free_ranges(demand.position or (), demand.valid)
         times = draft.count(free) * len(demand.scopes)
-        if demand.through == node.arg[0] and len(demand.scopes) == 1 and times <= OVERLAP * whole:
-            if demand.valid is None or node.arg[0] == "add":
-                return None  # a sum of sums is one sum
+        within = demand.through == node.arg[0] and len(demand.scopes) == 1
+        selectable = demand.valid is None or node.arg[0] == "add"  # a padding's 0 adds nothing
+        if within and selectable and times <= OVERLAP * whole:
+            return None  # a sum of sums is one sum
         if times > whole:
             text = "it would be computed {} times for its {} elements"
             return Reason("recomputed reduction", text, (times, whole), node)
         if demand.valid is not None:
-            return Reason("padded reduction", "it is read under the condition of a padding", (), node)
+            text = "it is read under the condition of a padding, for {} elements"
+            return Reason("padded reduction", text, (whole,), node)
         contraction = self.contraction(demand) is not None
         if contraction and (draft.contraction or draft.chains or demand.scopes != STORES):
             loops = len(draft.chains)
@@ -99,7 +103,7 @@ class Rules(Propagation):
         elif free != draft.own or demand.scopes != STORES:
             draft.chains.append(free)
 
-    # ---- the rules for elementwise values ----------------------------------------------------------
+    # ---- the rules for elementwise values --------------------------------------------------------
     def elementwise_reason(self, node: Node, demands: list[Demand]) -> Reason | None:
         """Why an elementwise value is stored; None if every reader computes it."""
         if cost.widens(node):
@@ -116,10 +120,8 @@ class Rules(Propagation):
             if draft.operations >= self.target.ops:
                 text = "its kernel has {} operations and may have {}"
                 return Reason("limit", text, (draft.operations, self.target.ops), node)
-        if len(demands) == 1 and not first.missing and first.scopes == STORES:
-            if first.position is first.draft.position:
-                return None
-        if node in self.cheap:
+        alone = len(demands) == 1 and not first.missing and first.scopes == STORES
+        if node in self.cheap or (alone and first.position is first.draft.position):
             return None
         return self.priced_reason(node, demands)
 

@@ -32,8 +32,8 @@ Place = tuple[int, Position]  # a buffer, and the leading indices of a value in 
 
 
 def schedule(roots: Sequence[Node], assigns: dict[int, int], target: Target) -> Schedule:
-    """The kernels that compute the roots of a normal graph (its BUFFER leaves are numbered from 0 in
-    order of first use), each stored in memory.
+    """The kernels that compute the roots of a normal graph (its BUFFER leaves are numbered from 0
+    in order of first use), each stored in memory.
 
     assigns: {root: buffer}, the old buffer that a root replaces and may be written over. It is not
     if somebody still needs the old value then, or if an index of the program may prove to be out of
@@ -61,7 +61,11 @@ class _Scheduler:
         in_place = set()
         for root, old in assigns.items():
             new = outputs[root]
-            if new not in renamed and self._same_memory(new, old) and items.overwrite(new, old, True):
+            if (
+                new not in renamed
+                and self._same_memory(new, old)
+                and items.overwrite(new, old, True)
+            ):
                 renamed[new] = old
             if renamed.get(new) == old:
                 in_place.add(root)
@@ -215,7 +219,9 @@ class _Scheduler:
         arguments = [Node(ops.ARG, info.dtype, (), (n, info.shape)) for n in range(2)]
         load = Node(ops.LOAD, info.dtype, (arguments[1], *ranges), len(ranges))
         store = Node(ops.STORE, void, (arguments[0], load, *ranges), (len(ranges), None))
-        reason = Reason("scan", "the old carry is still read: {} elements", (self.numel(info.shape),), node)
+        reason = Reason(
+            "scan", "the old carry is still read: {} elements", (self.numel(info.shape),), node
+        )
         return Call(
             Node(ops.SINK, void, (store,)),
             (target, source),
@@ -226,7 +232,7 @@ class _Scheduler:
         )
 
 
-# ---- last touches ----------------------------------------------------------------------------------
+# ---- last touches --------------------------------------------------------------------------------
 def _calls(items: Sequence[Item]) -> list[Item]:
     """The items and those in the bodies of loops, in launch order."""
     found: list[Item] = []

@@ -27,8 +27,8 @@ Load = tuple[Node, Position]
 
 
 def merge_siblings(decided: Decider, target: Target) -> None:
-    """Join drafts of `decided`, and take out stores that nobody reads any more. Afterwards its drafts
-    are such that, from the last to the first, each comes after what it waits for."""
+    """Join drafts of `decided`, and take out stores that nobody reads any more. Afterwards its
+    drafts are such that, from the last to the first, each comes after what it waits for."""
     _Merger(decided, target).run()
 
 
@@ -128,7 +128,8 @@ class _Merger:
             and longer[: len(shorter)] == shorter
             and not (draft.contraction and (host.contraction or host.chains))
             and not (host.contraction and draft.chains)
-            and draft.open + host.open + len(draft.outputs) + len(host.outputs) <= self.target.buffers
+            and draft.open + host.open + len(draft.outputs) + len(host.outputs)
+            <= self.target.buffers
             and draft.operations + host.operations <= self.target.ops
         )
 

@@ -1,8 +1,9 @@
 """Ranges that a kernel takes apart are taken apart for good, so that its indices become affine.
 
-A reshape of unequal axes leaves r // n and r % n of a range r in the indices (the heads of attention
-inside the rows of a projection). If n divides the size of r then r = n*outer + inner, where r // n
-is `outer` and r % n is `inner`: a loop over r becomes two, which every access walks in steps.
+A reshape of unequal axes leaves r // n and r % n of a range r in the indices (the heads of
+attention inside the rows of a projection). If n divides the size of r then r = n*outer + inner,
+where r // n is `outer` and r % n is `inner`: a loop over r becomes two, which every access walks in
+steps.
 """
 
 from __future__ import annotations

@@ -32,12 +32,12 @@ def evaluate_kernel(
     scalars: Sequence[Any] = (),
     variables: Mapping[str, int] | None = None,
 ) -> None:
-    """Run a kernel-stage SINK: read and write `arrays` (by position, in `dtype.storage`, of any shape
-    that has the elements of the ARG's).
+    """Run a kernel-stage SINK: read and write `arrays` (by position, in `dtype.storage`, of any
+    shape that has the elements of the ARG's).
 
     scalars: the value of SCALAR n. variables: the ints of VARIABLEs, by name. All loads come before
-    all stores. IndexError for a CHECK that fails (then nothing is stored), and for an access outside
-    its buffer.
+    all stores. IndexError for a CHECK that fails (then nothing is stored), and for an access
+    outside its buffer.
     """
     run = _Run(kernel, arrays, scalars, Sizes(variables or {}))
     stores = [run.prepare(store) for store in kernel.src]
@@ -57,10 +57,10 @@ class _Run:
         self.values: dict[Node, Any] = {}
         for node in order:
             if node.op not in (ops.SINK, ops.STORE, ops.ARG):
-                meaning = _MEANING.get(node.op, _Run.elementwise)
+                meaning: Callable[..., Any] = _MEANING.get(node.op, _Run.elementwise)
                 self.values[node] = meaning(self, node, *[self.values.get(s) for s in node.src])
 
-    # ---- expressions -------------------------------------------------------------------------------
+    # ---- expressions -----------------------------------------------------------------------------
     def elementwise(self, node: Node, *sources: Array) -> Array:
         if node.op.meaning is None:
             raise NotImplementedError(f"{node.op.name} has no meaning in the kernel stage")
@@ -108,8 +108,8 @@ class _Run:
             raise IndexError(f"check {node.arg}: index {worst} is out of range for size {size}")
         return place
 
-    def out(self, node: Node, outputs: list[Array]) -> Array:
-        return outputs[node.arg]
+    def out(self, node: Node, outputs: Sequence[Array]) -> Array:
+        return outputs[int(node.arg)]
 
     def reduce(self, node: Node, *sources: Array) -> Any:
         name, count = node.arg
@@ -139,11 +139,11 @@ class _Run:
             shape[axis] = self.length[axis]
         return np.broadcast_to(value, shape)
 
-    # ---- memory ------------------------------------------------------------------------------------
+    # ---- memory ----------------------------------------------------------------------------------
     def memory(self, argument: Node) -> Array:
         """The buffer in its logical shape, sharing memory."""
         position, shape = argument.arg
-        whole = self.arrays[position]
+        whole: Array = self.arrays[position]
         wanted = self.sizes.shape(shape)
         elements = int(np.prod(wanted, dtype=np.int64))
         return whole.reshape(-1)[:elements].reshape(wanted)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from random_graphs import Graph, Value
+from fuzz_graphs import Graph, Value
 
 from treadle import config
 from treadle.backend.interp.graph import evaluate

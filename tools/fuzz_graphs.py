@@ -597,6 +597,8 @@ def scatter(maker: Maker) -> Made | None:
     if places is None:
         return None
     value = maker.pick(lambda v: v.node.dtype is x.node.dtype and v.node.shape == places.shape)
+    if value is None and not all(isinstance(size, int) for size in places.shape):
+        return None
     if value is None:
         value = maker.leaf(x.node.dtype, places.shape)
     monoid = maker.random.choice(("set", "add", "max", "min"))
