@@ -15,6 +15,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ def shrink(graph: Graph, names: Sequence[str]) -> Graph:
     low as possible, over leaves as high as possible."""
     known = _values(graph)
     for value in sorted(known.values(), key=lambda v: len(toposort(v.node))):
-        alone = Graph([value], graph.leaves, graph.variables)
+        alone = replace(graph, roots=[value])
         if check(alone, names):
             graph = alone
             break
@@ -70,7 +71,7 @@ def _cut(graph: Graph, node: Node) -> Graph | None:
     leaf = Node(ops.BUFFER, node.dtype, (), (number, node.shape, "CPU"))
     roots = substitute([value.node for value in graph.roots], {node: leaf})
     values = [Value(root, old.array, old.error) for root, old in zip(roots, graph.roots)]
-    return Graph(values, {**graph.leaves, leaf: np.asarray(array)}, graph.variables)
+    return replace(graph, roots=values, leaves={**graph.leaves, leaf: np.asarray(array)})
 
 
 # ---- text ----------------------------------------------------------------------------------------------

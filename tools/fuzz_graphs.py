@@ -23,8 +23,10 @@ from treadle.ir import index, ops
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
 
-MOST_ELEMENTS = 700
-SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 17, 33)
+SMALL = 700  # elements of an array at most
+SMALL_SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 17, 33)
+LARGE = 100_000  # in a graph that wants threads and tiles
+LARGE_SIZES = (1, 2, 5, 16, 17, 33, 64, 100, 257, 1000)
 DTYPES = dt.TENSOR_DTYPES
 FLOATS = tuple(d for d in DTYPES if d.is_float)
 SPECIAL = (float("inf"), float("-inf"), float("nan"), 0.0, -0.0, 1e-40, 3e38, -65504.0)
@@ -56,11 +58,13 @@ class Value:
 
 @dataclass
 class Graph:
-    """roots to compute; the arrays of the leaves; the values of the Variables."""
+    """roots to compute; the arrays of the leaves; the values of the Variables. large: too much for
+    the interpreter of programs."""
 
     roots: list[Value]
     leaves: dict[Node, np.ndarray]
     variables: dict[str, int] = field(default_factory=dict)
+    large: bool = False
 
 
 Made = tuple[Node, float]
@@ -87,18 +91,20 @@ class Maker:
         self.pool: list[Value] = []
         self.leaves: dict[Node, np.ndarray] = {}
         self.variables: dict[str, int] = {}
+        self.large = self.chance(0.1)
+        self.most = LARGE if self.large else SMALL
 
     # ---- choices ---------------------------------------------------------------------------------
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
     def size(self) -> int:
-        return 0 if self.chance(0.02) else self.random.choice(SIZES)
+        return 0 if self.chance(0.02) else self.random.choice(LARGE_SIZES if self.large else SMALL_SIZES)
 
     def shape(self) -> tuple[int, ...]:
         """A shape of at most 4 axes, not too large."""
         sizes = [self.size() for _ in range(self.random.choice((0, 1, 1, 2, 2, 2, 3, 3, 4)))]
-        while np.prod(sizes) > MOST_ELEMENTS:
+        while np.prod(sizes) > self.most:
             sizes[sizes.index(max(sizes))] = 2
         return tuple(sizes)
 
@@ -153,7 +159,7 @@ class Maker:
         """One production, if it can be applied."""
         choice = self.random.choices(list(PRODUCTIONS), list(PRODUCTIONS.values()))[0]
         made = choice(self)
-        if made is None or _elements(made[0], self.variables) > MOST_ELEMENTS or made[1] > 1e3:
+        if made is None or _elements(made[0], self.variables) > self.most or made[1] > 1e3:
             return
         self.add(*made)
 
@@ -173,7 +179,7 @@ def make(seed: int, steps: int | None = None) -> Graph:
     for _ in range(maker.random.randrange(3)):
         value = maker.random.choice(made)
         roots[value.node] = value
-    return Graph(list(roots.values()), maker.leaves, maker.variables)
+    return Graph(list(roots.values()), maker.leaves, maker.variables, maker.large)
 
 
 def _broadcasts(one: Value, other: Value) -> bool:

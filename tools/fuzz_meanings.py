@@ -170,6 +170,8 @@ def check(graph: Graph, names: Sequence[str]) -> list[str]:
     """Every disagreement between the judge and the evaluations named."""
     found = []
     for name in names:
+        if graph.large and name == "INTERP":
+            continue
         try:
             results = MEANINGS[name](graph)
         except Exception as error:  # whatever it is, it is what we look for

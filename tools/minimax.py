@@ -4,9 +4,10 @@
     python tools/minimax.py EXP        print the rows whose name begins so
 
 A row approximates g(t) by c0 + c1 t + .. + cn t^n so that the largest |(g - p) w| is least
-(Lawson's algorithm), in decimal arithmetic of 60 digits. Coefficients are then rounded to the dtype one by
-one, the most important first, and the others fitted again around what is rounded.
+(Lawson's algorithm), in decimal arithmetic of 60 digits. Coefficients are then rounded to the dtype
+one by one, the most important first, and the others fitted again around what is rounded.
 """
+
 from __future__ import annotations
 
 import sys
@@ -114,7 +115,7 @@ def coefficients(fit: Fit, bits: int) -> tuple[list[float], float]:
     return [float(c) for c in fixed], float(max(map(abs, fit.errors(fixed))))
 
 
-# ---- functions that decimal does not have, by their series ------------------------------------------
+# ---- functions that decimal does not have, by their series --------------------------------------
 
 
 def series(first: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
@@ -156,7 +157,7 @@ LN2 = Decimal(2).ln()
 # ---- the rows ------------------------------------------------------------------------------------
 
 
-def row(g: Function, w: Function, low: float | Decimal, high: float | Decimal, degree: int) -> Fit:
+def row(g: Function, w: Function, low: str | Decimal, high: str | Decimal, degree: int) -> Fit:
     return Fit(g, w, Decimal(low), Decimal(high), degree)
 
 
@@ -306,9 +307,9 @@ ROWS: dict[tuple[str, int], Callable[[], Fit]] = {
 
 
 def text(prefix: str = "") -> str:
-    """The tables whose names begin with `prefix`, as `treadle/ir/polynomials.py` holds them."""
+    """The tables whose names begin with `prefix` (`SIN:` is SIN alone), as the module has them."""
     lines = []
-    for name in dict.fromkeys(name for name, _ in ROWS if name.startswith(prefix)):
+    for name in dict.fromkeys(name for name, _ in ROWS if f"{name}:".startswith(prefix)):
         lines.append(f"{name}: dict[int, tuple[float, ...]] = {{")
         for bits in (bits for known, bits in ROWS if known == name):
             found, error = coefficients(ROWS[name, bits](), bits)

@@ -4,9 +4,9 @@
     python tools/run_page.py --write docs/tour.md    write what the code shows into the page
 
 The ```python blocks of a page run in order and share their names. As in a notebook, a block shows
-what it prints, and the value of its last line if that is an expression and not None. The block that
-follows (```text, ```llvm ..) is what it shows. In a ```console block each line `$ command` is run by
-the shell, and what follows it is what it shows.
+what it prints, and the value of its last line if that is an expression and not None. A block right
+after it (```text, ```llvm ..) is what it shows. In a ```console block each line `$ command` is run
+by the shell at the root of the project, and the lines after it are what it shows.
 
 A comment before a block says what is special about it; the rendered page does not have it:
 
@@ -15,8 +15,9 @@ A comment before a block says what is special about it; the rendered page does n
     <!-- page: not run -->         it is not run
 
 Each page has a process of its own, in which every knob has its default and the disk cache is empty,
-so that a page shows the same whoever runs it. Output that would depend on the machine is the
-page's business: `docs/tour.md` compiles for a Target that it spells out.
+so that a page shows the same whoever runs it. What would depend on the machine is for the page to
+avoid: `docs/tour.md` compiles for a Target that it spells out. An output that still holds, numbers
+apart where they vary, is left as it is.
 """
 
 from __future__ import annotations
@@ -30,18 +31,27 @@ import re
 import subprocess
 import sys
 import tempfile
+import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from treadle import config  # noqa: E402  (of this checkout, whatever is installed)
+
 RUN = ("python", "console")  # languages of blocks that are run; any other may be an output
 MARKS = ("numbers vary", "output varies", "not run")
 
 FENCE = re.compile(r"(```+)(\w*)\s*")
 MARK = re.compile(r"<!-- page: (.*) -->")
 NUMBER = re.compile(r"\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
+
+
+class PageError(Exception):
+    """A page that cannot be run; the message is for who wrote it."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class Block:
 
 
 def blocks(lines: list[str]) -> list[Block]:
-    """The blocks of a page. ValueError for one that is not closed and for an unknown mark."""
+    """The blocks of a page. PageError for one that is not closed and for an unknown mark."""
     found: list[Block] = []
     mark = ""
     number = 0
@@ -69,7 +79,7 @@ def blocks(lines: list[str]) -> list[Block]:
             while number + 1 < len(lines) and lines[number + 1] != opened[1]:
                 number += 1
             if number + 1 == len(lines):
-                raise ValueError(f"line {first + 1}: this block is not closed")
+                raise PageError(f"line {first + 1}: this block is not closed")
             number += 1
             inner = tuple(lines[first + 1 : number])
             found.append(Block(opened[2], first, number + 1, mark, inner))
@@ -77,7 +87,7 @@ def blocks(lines: list[str]) -> list[Block]:
         elif noted:
             mark = noted[1]
             if mark not in MARKS:
-                raise ValueError(f"line {number + 1}: a mark is one of {MARKS}, not {mark!r}")
+                raise PageError(f"line {number + 1}: a mark is one of {MARKS}, not {mark!r}")
         elif lines[number]:
             mark = ""
         number += 1
@@ -126,16 +136,23 @@ class Page:
         return ["", f"```{said.language if said else 'text'}", *shown, "```"]
 
     def _python(self, block: Block) -> list[str]:
-        """Run a block. An exception of it names the page and the line."""
-        tree = ast.parse("\n" * (block.first + 1) + "\n".join(block.lines), self.name)
+        """What a block of Python shows. PageError if it raises."""
         shown = io.StringIO()
-        with redirect_stdout(shown), redirect_stderr(shown):
-            last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-            exec(compile(tree, self.name, "exec"), self.names)
-            if last is not None:
-                value = eval(compile(ast.Expression(last.value), self.name, "eval"), self.names)
-                if value is not None:
-                    print(repr(value))
+        try:
+            tree = ast.parse("\n" * (block.first + 1) + "\n".join(block.lines), self.name)
+            last = tree.body[-1] if tree.body else None
+            if isinstance(last, ast.Expr):
+                tree.body.pop()
+            with redirect_stdout(shown), redirect_stderr(shown):
+                exec(compile(tree, self.name, "exec"), self.names)
+                if isinstance(last, ast.Expr):
+                    value = eval(compile(ast.Expression(last.value), self.name, "eval"), self.names)
+                    if value is not None:
+                        print(repr(value))
+        except Exception as error:
+            inside = error.__traceback__.tb_next if error.__traceback__ else None
+            lines = traceback.format_exception(error.with_traceback(inside))
+            raise PageError(shown.getvalue() + "".join(lines)) from None
         return lines_of(shown.getvalue())
 
     def _console(self, block: Block) -> list[str]:
@@ -150,12 +167,12 @@ class Page:
 
 
 def command(line: str) -> list[str]:
-    """What a command line shows. RuntimeError if it fails."""
+    """What a command line shows. PageError if it fails."""
     run = subprocess.run(
         line, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
     if run.returncode:
-        raise RuntimeError(f"`{line}` ended with {run.returncode}:\n{run.stdout}")
+        raise PageError(f"`{line}` ended with {run.returncode}:\n{run.stdout}")
     return lines_of(run.stdout)
 
 
@@ -175,15 +192,15 @@ def same(said: list[str], shown: list[str], mark: str) -> bool:
         return bool(said) == bool(shown)
     if mark == "numbers vary":
         # a number of other width moves the columns beside it
-        said, shown = ([" ".join(NUMBER.sub("#", line).split()) for line in x] for x in (said, shown))
+        said, shown = (
+            [" ".join(NUMBER.sub("#", line).split()) for line in lines] for lines in (said, shown)
+        )
     return said == shown
 
 
 def as_for_anyone(cache: str) -> None:
-    """Make this process like any other: at the root of the project, knobs at their defaults."""
-    sys.path.insert(0, str(ROOT))
-    from treadle import config
-
+    """Make this process like any other: at the root of the project, knobs at their defaults, the
+    disk cache in the folder `cache`, this Python first in the path of commands."""
     for knob in config.KNOBS.values():
         knob.value = knob.default
         os.environ.pop(knob.name, None)
@@ -220,7 +237,11 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="put the outputs right")
     options = parser.parse_args()
     if len(options.pages) == 1:
-        return 0 if run_page(options.pages[0].resolve(), options.write) else 1
+        try:
+            return 0 if run_page(options.pages[0].resolve(), options.write) else 1
+        except PageError as error:
+            print(f"{options.pages[0]}: {error}", file=sys.stderr)
+            return 2
     own = [sys.executable, __file__, *(["--write"] if options.write else [])]
     return max(subprocess.run([*own, str(page)], check=False).returncode for page in options.pages)
 

@@ -14,16 +14,11 @@ from __future__ import annotations
 import argparse
 import ctypes
 import math
-import sys
 from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
-
 from minimax import erf as decimal_erf
 
 from treadle import extras
@@ -173,7 +168,8 @@ def report(backend: Backend, name: str, dtype: DType, dense: int) -> str:
         if distance[i] > worst:
             worst = float(distance[i])
             where = ", ".join(repr(float(v[i])) for v in values) + f" -> {float(got[i])!r}"
-    return f"{name:5} {dtype!r} {worst:6.3f} ulp at {where}; {rounded / seen:.2%} of {seen} not nearest"
+    part = f"{rounded / seen:.2%} of {seen} not nearest"
+    return f"{name:5} {dtype!r} {worst:6.3f} ulp at {where}; {part}"
 
 
 def main() -> None:

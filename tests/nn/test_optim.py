@@ -260,12 +260,12 @@ def test_parameters_of_one_history_share_their_count() -> None:
     optimizer = Adam(parameters)
     set_gradients(parameters, 0, "float32")
     optimizer.step()
-    assert len({id(count) for count in optimizer._counts.values()}) == 1
+    assert len({id(history) for history in optimizer._histories.values()}) == 1
     set_gradients(parameters[:2], 1, "float32")
     parameters[2].grad = None
     optimizer.step()
-    assert len({id(count) for count in optimizer._counts.values()}) == 2
-    assert [count.item() for count in optimizer._counts.values()] == [3.0, 3.0, 2.0]
+    assert len({id(history) for history in optimizer._histories.values()}) == 2
+    assert [history.step.item() for history in optimizer._histories.values()] == [3.0, 3.0, 2.0]
 
 
 def test_a_step_computes_all_that_is_pending() -> None:
@@ -301,7 +301,8 @@ def test_a_failed_step_leaves_everything_as_it_was() -> None:
 
     def everything() -> list[list[float]]:
         tensors = [*model.parameters(), model[1].running_mean, model[1].running_var]
-        tensors += optimizer._counts.values()
+        for history in optimizer._histories.values():
+            tensors += [history.step, *history.numbers.values()]
         for state in optimizer.state.values():
             tensors += state.values()
         return [tensor.tolist() for tensor in tensors]
@@ -319,20 +320,17 @@ def test_a_failed_step_leaves_everything_as_it_was() -> None:
 
 def test_a_rule_of_ones_own() -> None:
     class Sign(Optimizer):
-        counts_steps = True
-
         def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
             return {"total": nn.optim.zeros(parameter)}
 
-        def numbers(self, group: Any, rate: Tensor, count: Tensor | None) -> tuple[Tensor, ...]:
-            assert count is not None
-            return (rate / count,)
+        def numbers(self, step: Any, group: dict[str, Any]) -> dict[str, Any]:
+            return {"factor": 1 / step}
 
         def update(
-            self, parameter: Tensor, gradient: Tensor, state: Any, group: Any, *numbers: Tensor
+            self, parameter: Any, gradient: Any, state: Any, group: Any, rate: Any, numbers: Any
         ) -> Any:
-            (rate,) = numbers
-            return parameter - rate * gradient.sign(), {"total": state["total"] + gradient.abs()}
+            new = parameter - rate * numbers["factor"] * gradient.sign()
+            return new, {"total": state["total"] + gradient.abs()}
 
     weight = Tensor([1.0, 1.0], requires_grad=True)
     optimizer = Sign([weight], {"lr": 1.0})
@@ -364,6 +362,34 @@ def test_weights_can_be_assigned_between_steps() -> None:
             average.assign(average * 0.5 + weight * 0.5)
             weight.assign(weight * 2)
     assert weight.tolist() == [1.0] and average.tolist() == [0.625]
+
+
+def test_a_step_of_twenty_parameters_is_one_phase_of_two_kernels() -> None:
+    parameters = [Tensor(start((n, 3)), requires_grad=True).realize() for n in range(2, 22)]
+    optimizer = Adam(parameters)
+    set_gradients(parameters, 0)
+    Tensor.realize(*[p.grad for p in parameters if p.grad is not None])
+    realize.programs.clear()
+    optimizer.step()
+    ((_, program),) = realize.programs.items()
+    calls = list(program.schedule.calls())
+    assert len(calls) == 21 and len({call.kernel for call in calls}) == 2
+    assert {call.phase for call in calls} == {0}
+
+
+def test_betas_can_be_changed() -> None:
+    weight = Tensor([1.0], requires_grad=True, dtype="float64")
+    optimizer = Adam([weight], lr=0.1)
+    for betas in ((0.9, 0.999), (0.5, 0.9), (0.5, 0.9)):
+        optimizer.param_groups[0]["betas"] = betas
+        weight.grad = Tensor([2.0], dtype="float64")
+        optimizer.step()
+    m, v, p = 0.0, 0.0, 1.0
+    for step, (first, second) in enumerate([(0.9, 0.999), (0.5, 0.9), (0.5, 0.9)], start=1):
+        m, v = first * m + (1 - first) * 2, second * v + (1 - second) * 4
+        root = np.sqrt(v / (1 - second**step)) + 1e-8
+        p -= 0.1 * m / (1 - first**step) / root
+    np.testing.assert_allclose(weight.item(), p, rtol=1e-12)
 
 
 # ---- saving --------------------------------------------------------------------------------------

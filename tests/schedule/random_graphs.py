@@ -247,8 +247,8 @@ def stored(g, x):
 
 
 STEPS = (
-    *[unary] * 3, *[binary] * 5, chosen, reshape, reshape, permute, expand, pad, shrink, flip, window,
-    unwindow, unwindow, *[reduce] * 3, argument, normalise, matmul, matmul, gather, scatter, update,
-    update, stored,
+    *[unary] * 3, *[binary] * 5, chosen, reshape, reshape, permute, expand, pad, shrink, flip,
+    window, unwindow, unwindow, *[reduce] * 3, argument, normalise, matmul, matmul, gather, scatter,
+    update, update, stored,
 )  # fmt: skip
 assert bool_

@@ -139,7 +139,10 @@ def test_a_row_kernel_needs_rows_enough() -> None:
     plan = schedule([neural.softmax(wide)], {}, Target("t", "cpu", min_parallel=4))
     assert kernels(plan) > 1
     assert any("only 1 rows of 1048576 elements" in text for text in reasons(plan))
-    assert kernels(schedule([neural.softmax(leaf(0, (1 << 10,), float32))], {}, Target("t", "cpu"))) == 1
+    assert (
+        kernels(schedule([neural.softmax(leaf(0, (1 << 10,), float32))], {}, Target("t", "cpu")))
+        == 1
+    )
 
 
 def test_attention_is_scores_softmax_and_sum() -> None:

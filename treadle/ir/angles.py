@@ -9,7 +9,7 @@ of the digits of 1/(2 pi), only those after the first s are needed.
 from __future__ import annotations
 
 from treadle.ir.dtype import float32, float64, uint32
-from treadle.ir.formula import Value, constant, fma, rint, where
+from treadle.ir.formula import Value, constant, fma, rint, two_product, two_sum, where
 
 DIGITS = 23 * 53
 ONE_OVER_TWO_PI = int(
@@ -72,19 +72,6 @@ def _reduce_float32(a: Value) -> tuple[Value, None, Value]:
 # ---- float64 -------------------------------------------------------------------------------------
 
 
-def _two_product(a: Value, b: Value) -> tuple[Value, Value]:
-    """a * b = product + error, exactly."""
-    product = a * b
-    return product, fma(a, b, -product)
-
-
-def _two_sum(a: Value, b: Value) -> tuple[Value, Value]:
-    """a + b = total + error, exactly."""
-    total = a + b
-    of_b = total - a
-    return total, (a - (total - of_b)) + (b - of_b)
-
-
 def _window(a: Value) -> tuple[Value, list[Value]]:
     """k and five pieces of 53 digits of 1/(2 pi), from digit s on, where a = k 2^s: k is a whole
     number below 2^105, or s is 0. Piece j is to be multiplied by 2^(-53 j).
@@ -104,21 +91,21 @@ def _window(a: Value) -> tuple[Value, list[Value]]:
 def _reduce_float64(a: Value) -> tuple[Value, Value, Value]:
     """In pairs of float64: the rest is known to about 2^-105 of a turn."""
     k, pieces = _window(a)
-    products = [_two_product(k * 2.0 ** (-53 * j), piece) for j, piece in enumerate(pieces)]
-    (a0, b0), (a1, b1), (a2, b2), (a3, _), _ = products
-    large = [_fraction(a0), _fraction(b0), _fraction(a1), b1, a2]  # these may be near 1
-    high, *others = large
+    products = [two_product(k * 2.0 ** (-53 * j), piece) for j, piece in enumerate(pieces)]
+    (p0, e0), (p1, e1), (p2, e2), (p3, _), _ = products
+    high = _fraction(p0)
+    others = (_fraction(e0), _fraction(p1), e1, p2)  # like high, these may be large
     total = high
     for other in others:
         total = total + other
     quarters, quadrant = _quarters(total)
     high = fma(quarters, -0.25, high)  # exact
-    low = b2 + a3
+    low = e2 + p3
     for other in others:
-        high, error = _two_sum(high, other)
+        high, error = two_sum(high, other)
         low = low + error
-    high, low = _two_sum(high, low)
-    y, error = _two_product(high, high.like(TWO_PI[0]))
+    high, low = two_sum(high, low)
+    y, error = two_product(high, high.like(TWO_PI[0]))
     error = fma(low, TWO_PI[0], fma(high, TWO_PI[1], error))
     tiny = a < 2.0**-28  # of denormals, products would lose bits
     return where(tiny, a, y), where(tiny, 0.0, error), quadrant

@@ -111,8 +111,8 @@ class Value:
         return self if self.dtype is dtype else Value(ops.CAST(self.node, dtype=dtype))
 
     def bitcast(self, dtype: DType) -> Value:
-        """The bits read as `dtype`, which has the same width."""
-        return Value(ops.BITCAST(self.node, dtype=dtype))
+        """The bits read as `dtype`, which has the same width; itself if it is one."""
+        return self if self.dtype is dtype else Value(ops.BITCAST(self.node, dtype=dtype))
 
     @property
     def bits(self) -> Value:
@@ -121,6 +121,7 @@ class Value:
 
 
 Operand = Value | Number
+Pair = tuple[Value, Value]  # an unevaluated sum high + low, |low| at most about an ulp of high
 
 
 def constant(dtype: DType, number: Number) -> Value:
@@ -165,3 +166,25 @@ def polynomial(x: Value, coefficients: tuple[float, ...]) -> Value:
     for coefficient in coefficients[-2::-1]:
         total = fma(total, x, coefficient)
     return total
+
+
+# ---- what rounding loses -------------------------------------------------------------------------
+
+
+def two_product(a: Value, b: Value) -> Pair:
+    """a * b and the error of that product, exactly."""
+    product = a * b
+    return product, fma(a, b, -product)
+
+
+def two_sum(a: Value, b: Value) -> Pair:
+    """a + b and the error of that sum, exactly."""
+    total = a + b
+    of_b = total - a
+    return total, (a - (total - of_b)) + (b - of_b)
+
+
+def fast_two_sum(a: Value, b: Value) -> Pair:
+    """a + b and the error of that sum, exactly where |a| >= |b| or a is 0."""
+    total = a + b
+    return total, b - (total - a)

@@ -137,7 +137,7 @@ ERF   = _alu("erf",   1, "f",     m.erf)
 POW   = _alu("pow",   2, "f",     m.wide(np.power))
 THREEFRY = _alu("threefry", 2, "u", m.threefry)                          # uint64 counter, key
 # a zero cotangent times anything is zero: where(g == 0, 0, g * d). Linear in g by declaration.
-ZMUL  = _alu("zmul",  2, "f",     lambda g, d: np.where(g == 0, np.zeros_like(g), g * d), stages="gk", flags="linear")
+ZMUL  = _alu("zmul",  2, "f",     lambda g, d: np.where(g == 0, np.zeros_like(g), g * d), flags="linear")
 
 WHERE = _row("where", 3, "gkp", "alu", dtype="given", flags="spelled",
              shape=lambda n: n.src[1].shape, meaning=lambda n, c, a, b: np.where(c, a, b))

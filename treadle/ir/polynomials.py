@@ -1,4 +1,4 @@
-"""Coefficients of the approximations, as `tools/minimax.py` finds them: `NAME[bits]` by dtype width.
+"""Coefficients of the approximations, found by `tools/minimax.py`: `NAME[bits]` by dtype width.
 
 What each approximates is said where it is used and, exactly, by its row in that tool. The comment
 is the largest relative error of the polynomial alone, without rounding.

@@ -9,18 +9,25 @@ Comparisons are written so that NaN falls through to a result that is NaN.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf, nan
+from typing import NamedTuple
 
 from treadle.ir import polynomials
 from treadle.ir.dtype import DType, uint32, uint64
-from treadle.ir.formula import Number, Value, fma, polynomial, trunc, where
+from treadle.ir.formula import (
+    Number,
+    Pair,
+    Value,
+    fast_two_sum,
+    fma,
+    polynomial,
+    trunc,
+    two_product,
+    where,
+)
 
-Pair = tuple[Value, Value]  # an unevaluated sum high + low, |low| at most about an ulp of high
 
-
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """What the formulas need to know of a binary floating type: its layout, constants in one or
     two parts, and where a function's other cases begin."""
 
@@ -176,8 +183,7 @@ def _exp_normal(x: Value) -> Value:
 
 def exp2(x: Value) -> Value:
     """2^x = 2^n 2^r."""
-    form = format_of(x)
-    return _exp2_sum(clamp(x, *form.exp2_range), None)
+    return _exp2_sum(clamp(x, *format_of(x).exp2_range), None)
 
 
 def _exp2_sum(high: Value, low: Value | None) -> Value:
@@ -219,7 +225,7 @@ def tanh(x: Value) -> Value:
 # ---- logarithms ----------------------------------------------------------------------------------
 
 
-def _split_bits(x: Value) -> Pair:
+def _split_bits(x: Value) -> tuple[Value, Value]:
     """Of a positive normal x: m in [sqrt(1/2), sqrt(2)) and 2^mantissa + bias + e, x = m 2^e."""
     form = format_of(x)
     shifted = x.bits + (form.one_bits - form.root_half_bits)
@@ -228,7 +234,7 @@ def _split_bits(x: Value) -> Pair:
     return m.bitcast(x.dtype), biased.bitcast(x.dtype)
 
 
-def _split(x: Value) -> Pair:
+def _split(x: Value) -> tuple[Value, Value]:
     """Of a positive x: m in [sqrt(1/2), sqrt(2)) and the whole number e, x = m 2^e."""
     form = format_of(x)
     lift = form.mantissa + 1  # makes numbers below the normal ones normal
@@ -306,22 +312,11 @@ def log1p(x: Value) -> Value:
 # ---- pow -----------------------------------------------------------------------------------------
 
 
-def two_product(a: Value, b: Value) -> Pair:
-    """a * b, exactly."""
-    product = a * b
-    return product, fma(a, b, -product)
-
-
-def fast_two_sum(a: Value, b: Value) -> Pair:
-    """a + b, exactly, where |a| >= |b| or a is 0."""
-    total = a + b
-    return total, b - (total - a)
-
-
 def _log2_pair(x: Value) -> Pair:
     """log2 of a positive finite x to about one and a half times the precision of its dtype.
 
-    log2(m 2^e) = e + 2/ln(2) atanh(s), s = (m - 1)/(m + 1); atanh(s) = s + s z (c + z p(z)), z = s^2
+    log2(m 2^e) = e + 2/ln(2) atanh(s) with s = (m - 1)/(m + 1), and
+    atanh(s) = s + s z (c + z p(z)) with z = s^2.
     """
     form = format_of(x)
     m, e = _split(x)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from treadle.ir import polynomials
 from treadle.ir.angles import reduce
-from treadle.ir.formula import Value, fma, polynomial, where
-from treadle.ir.transcendental import Pair, absolute, fast_two_sum, sign_of, with_sign_of
+from treadle.ir.formula import Pair, Value, fast_two_sum, fma, polynomial, where
+from treadle.ir.transcendental import absolute, sign_of, with_sign_of
 
 # pi/4 in two parts
 PI_OVER_4 = {

@@ -73,8 +73,8 @@ class Split:
         whole = index.add(*value)
         if leaf.node.op is ops.RANGE:
             whole = index.substitute(owner.value, {leaf.node: whole})
-        names = _exchanged(owner.leaves, leaf.name, {leaf.name}, tuple(p.name for p in parts))
-        changed = replace(owner, leaves=names, value=whole)
+        leaves = _exchanged(owner.leaves, leaf.name, {leaf.name}, tuple(p.name for p in parts))
+        changed = replace(owner, leaves=leaves, value=whole)
         kernel = _exchange(kernel, [leaf], parts)
         return replace(kernel, ranges={**kernel.ranges, owner.name: changed})
 
@@ -324,7 +324,9 @@ def _check_unroll(kernel: Kernel, leaf: Leaf) -> None:
     if leaf.kind not in ("loop", "unroll"):
         raise ScheduleError(f"{leaf.name} is {leaf.kind} already")
     if not isinstance(leaf.extent, int):
-        raise ScheduleError(f"{leaf.name} runs {index.spell(leaf.extent)} times, which is not known")
+        raise ScheduleError(
+            f"{leaf.name} runs {index.spell(leaf.extent)} times, which is not known"
+        )
 
 
 def _check_vector(kernel: Kernel, leaf: Leaf) -> None:
@@ -335,7 +337,9 @@ def _check_vector(kernel: Kernel, leaf: Leaf) -> None:
     if kernel.step(leaf.name) != 1:
         raise ScheduleError(f"{leaf.name} is not the innermost part of its range: lanes must be")
     for statement in kernel.statements:
-        others = [n for n in statement.order if kernel.leaves[n].kind == "vector" and n != leaf.name]
+        others = [
+            n for n in statement.order if kernel.leaves[n].kind == "vector" and n != leaf.name
+        ]
         if leaf.name in statement.order and others:
             raise ScheduleError(f"{statement.name} has lanes already: {others[0]}")
 

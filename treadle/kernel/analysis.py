@@ -38,7 +38,7 @@ class Access:
         """By how many elements it moves with a range; None if not evenly."""
         if not self.offset.free & moving.free:
             return 0
-        outer, rest = index.split(self.offset, moving)
+        _, rest = index.split(self.offset, moving)
         step = index.coefficient(rest, moving)
         return step if rest is index.mul(moving, step) else None
 

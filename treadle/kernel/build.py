@@ -224,7 +224,9 @@ class _Placer:
             target, value, *rest = (self.value[s] for s in node.src)
             guard = rest[axes] if len(rest) > axes else None
             name = f"store{sum(s.is_store for s in self.statements)}"
-            statement = Stmt(name, (target,), tuple(rest[:axes]), (value,), monoid, order, guard=guard)
+            statement = Stmt(
+                name, (target,), tuple(rest[:axes]), (value,), monoid, order, guard=guard
+            )
         self.statements.append(substituted(statement, renamed))
 
 
@@ -241,9 +243,7 @@ def without_needless_guards(value: Node) -> Node:
             new = _unguarded(other, given)
             if new is not other:
                 other_first = guarded is second
-                return Node(
-                    ops.MUL, value.dtype, (new, guarded) if other_first else (guarded, new)
-                )
+                return Node(ops.MUL, value.dtype, (new, guarded) if other_first else (guarded, new))
     return value
 
 

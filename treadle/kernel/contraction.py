@@ -19,9 +19,9 @@ from functools import cache
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node
-from treadle.kernel.actions import Reorder, Split, grid, unroll, vector
+from treadle.kernel.actions import Reorder, Split, Tail, grid, unroll, vector
 from treadle.kernel.analysis import Access, points, upper
-from treadle.kernel.kernel import Extent, ScheduleError, Stmt
+from treadle.kernel.kernel import Extent, ScheduleError, Stmt, kept
 from treadle.kernel.plan import SERIAL_WORK, Plan
 from treadle.kernel.retile import Detach
 from treadle.kernel.stage import Stage, stage_name
@@ -51,7 +51,7 @@ class Contraction:
     @property
     def outputs(self) -> tuple[str, ...]:
         """The leaves of the result, in the order of the statement."""
-        return tuple(n for n in self.statement.order if n not in self.statement.reduced)
+        return kept(self.statement)
 
     def turned(self) -> Contraction:
         """The same with the factors in the other order."""
@@ -86,16 +86,23 @@ class Choice:
 
 
 def find(plan: Plan) -> Contraction | None:
-    """The contraction that a kernel is, if its only reduction is one and all its stores follow it."""
-    reductions = [s for s in plan.kernel.statements if s.reduced]
-    if len(reductions) != 1 or plan.serial or not plan.target.vector_bytes:
+    """The contraction that makes up most of a kernel, if every other statement runs under the loops
+    of its results."""
+    if plan.serial or not plan.target.vector_bytes:
         return None
-    statement = reductions[0]
+    reductions = [s for s in plan.kernel.statements if s.reduced]
+    statement = max(reductions, key=lambda s: points(plan.kernel, s.order), default=None)
+    if statement is None:
+        return None
     value = statement.values[0]
     if statement.monoid != "add" or value.op is not ops.MUL or not value.dtype.is_float:
         return None
-    outputs = [name for name in statement.order if name not in statement.reduced]
-    if any(set(s.order) != set(outputs) for s in plan.kernel.statements if s is not statement):
+    outputs = kept(statement)
+    if any(
+        kept(s) != outputs or s.order[: len(outputs)] != outputs for s in plan.kernel.statements
+    ):
+        return None
+    if statement is not plan.kernel.statements[0]:
         return None
     first, second = (plan.kernel.over_ranges(factor).free for factor in value.src)
     leaves = plan.kernel.leaves
@@ -144,7 +151,9 @@ def _outer_choice(plan: Plan, contraction: Contraction, lanes: str, row: str) ->
     others = points(plan.kernel, [n for n in contraction.outputs if n not in (lanes, row)])
     cycles = tile.cycles * others
     node = leaves[lanes].node
-    moving = [a for a in contraction.second if a.offset.free & node.free or _guard(a).free & node.free]
+    moving = [
+        a for a in contraction.second if a.offset.free & node.free or _guard(a).free & node.free
+    ]
     contiguous = all(a.stride(node) == 1 for a in moving)
     packed = False
     if not contiguous or _too_large(plan, moving):
@@ -346,7 +355,9 @@ def _pack(plan: Plan, choice: Choice, tasks: Sequence[str]) -> None:
     node = plan.kernel.leaves[f"{lanes}v"].node
     statement = plan.kernel.statement(choice.contraction.statement.name)
     load = next(
-        a.node for a in choice.contraction.second if plan.kernel.over_leaves(a.node).free & node.free
+        a.node
+        for a in choice.contraction.second
+        if plan.kernel.over_leaves(a.node).free & node.free
     )
     axis = axis_before(plan, load, lanes)
     free = plan.kernel.over_leaves(load).free
@@ -406,15 +417,18 @@ def _store_apart(plan: Plan, choice: Choice, along_rows: bool) -> None:
     """The store in loops of its own, its lanes along the rows of the tile if they are contiguous."""
     row, tile = choice.row, choice.tile
     statement = plan.kernel.statement(choice.contraction.statement.name)
-    kept = [name for name in statement.order if name not in statement.reduced]
-    loops = [name for name in kept if plan.kernel.leaves[name].kind in ("grid", "loop")]
+    loops = [name for name in kept(statement) if plan.kernel.leaves[name].kind in ("grid", "loop")]
     plan.do(Detach(statement.name, loops[-1], "t"))
     if along_rows and tile.rows > 1:
-        others = [
-            n for n in plan.kernel.statements[-1].order if n.startswith("t") and n != f"t{row}"
-        ]
-        plan.do(Reorder((*others, f"t{row}")))
-        plan.do(vector(f"t{row}"))
+        others = [n for n in plan.kernel.statements[-1].order if n.startswith("t")]
+        plan.do(Reorder((*(n for n in others if n != f"t{row}"), f"t{row}")))
+        lanes = f"t{row}"
+        if isinstance(plan.kernel.leaves[lanes].extent, Node):
+            width = plan.target.lanes(statement.values[0].dtype)
+            plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}v", width),)))
+            lanes = f"{lanes}v"
+            plan.do(Tail(lanes, "mask"))
+        plan.do(vector(lanes))
 
 
 # ---- lanes along the sum -----------------------------------------------------------------------------

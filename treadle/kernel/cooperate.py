@@ -30,7 +30,9 @@ class Cooperate:
         if not readers:
             raise ScheduleError(f"no statement reduces over {self.leaf}")
         if leaf.kind != "unroll":
-            raise ScheduleError(f"{self.leaf} is {leaf.kind}: partial accumulators need it unrolled")
+            raise ScheduleError(
+                f"{self.leaf} is {leaf.kind}: partial accumulators need it unrolled"
+            )
         for statement in readers:
             kernel = kernel.with_statement(
                 replace(statement, partial=statement.partial | {self.leaf})

@@ -45,9 +45,7 @@ class Scope:
 class Emitter:
     """Turns values into program nodes; the base of the walker."""
 
-    def __init__(
-        self, kernel: Kernel, layouts: dict[str, Layout], roots: dict[str, Node]
-    ) -> None:
+    def __init__(self, kernel: Kernel, layouts: dict[str, Layout], roots: dict[str, Node]) -> None:
         self.kernel = kernel
         self.layouts = layouts
         self.roots = roots  # scratch buffers that the caller provides
@@ -64,7 +62,9 @@ class Emitter:
         self.lane: int | None = None  # set while one lane is computed by itself
         # by kernel node: the leaves that its value depends on now, and their fields of the state
         self.info: dict[Node, tuple[int, int]] = {}
-        self.closure: dict[int, int] = {}  # leaf number -> leaves that its tail depends on, as a mask
+        self.closure: dict[
+            int, int
+        ] = {}  # leaf number -> leaves that its tail depends on, as a mask
         self.over_leaves: dict[Node, Node] = {}  # flat expressions over ranges -> over leaves
         self.access: dict[tuple[Node, Node], tuple[Node, bool]] = {}
         self._assign_fields()
@@ -114,7 +114,9 @@ class Emitter:
         buffer, place = src[0], src[1 : 1 + node.arg]
         if ops.numel(buffer.shape) == 0:
             return constant(0, node.dtype)  # nothing can be read from an empty buffer
-        return Node(ops.READ, node.dtype, (buffer, self.offset(buffer, place), *src[1 + node.arg :]))
+        return Node(
+            ops.READ, node.dtype, (buffer, self.offset(buffer, place), *src[1 + node.arg :])
+        )
 
     def offset(self, buffer: Node, place: Sequence[Node]) -> Node:
         """The flat offset of an element."""

@@ -30,11 +30,14 @@ from treadle.kernel.actions import (
 from treadle.kernel import contraction
 from treadle.kernel.analysis import points, upper
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
-from treadle.kernel.kernel import Extent, Kernel, Stmt
+from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt
 from treadle.kernel.plan import SERIAL_WORK, TASK_WORK, Plan
+from treadle.kernel.stage import Keep
 
 CHUNK = 65_536  # elements of a task of a flat loop over much memory
+COLUMN_TILE = 2048  # columns whose accumulators stay in the first cache
 ROWS_AT_ONCE = 8
+KEEP_COST = 8  # additions that make a value worth a store and a load
 
 
 def heuristic(kernel: Kernel, target: Target) -> list[Action]:
@@ -51,7 +54,10 @@ def schedule(kernel: Kernel, target: Target) -> Plan:
     if found is not None:
         contraction.schedule(plan, found)
         return plan
+    keep_dear_values(plan)
     lanes = choose_lanes(plan)
+    if by_columns(plan, lanes, work):
+        return plan
     choose_tasks(plan, lanes, work)
     for leaf in lanes:
         split_lanes(plan, leaf, lanes[leaf], work)
@@ -97,6 +103,23 @@ def _mergeable(plan: Plan, outer: str, inner: str) -> bool:
             if step is None or small is None or index.mul(small, size) is not index.as_node(step):
                 return False
     return True
+
+
+# ---- keep ------------------------------------------------------------------------------------------
+def keep_dear_values(plan: Plan) -> None:
+    """Stores a value that is dear and needed again in a later loop of its row (the exponentials of a
+    softmax), where the row stays in the first cache."""
+    for statement in plan.kernel.statements:
+        if not statement.reduced or plan.facts[statement.name].cost < KEEP_COST:
+            continue
+        row = points(plan.kernel, [n for n in statement.order if n in statement.reduced])
+        if row * statement.values[0].dtype.itemsize > plan.target.cache_bytes[0]:
+            continue
+        try:
+            plan.do(Keep(statement.name, f"{statement.name}_row"))
+        except ScheduleError:
+            continue  # nothing later computes the same
+    plan.note_facts()
 
 
 # ---- lanes -----------------------------------------------------------------------------------------
@@ -221,6 +244,64 @@ def _cut_reduction(plan: Plan, lanes: dict[str, int], work: int) -> None:
         lanes[f"{name}p"] = lanes.pop(name)
 
 
+# ---- columns ---------------------------------------------------------------------------------------
+def by_columns(plan: Plan, lanes: dict[str, int], work: int) -> bool:
+    """Reductions whose lanes lie along the results, and whose rows are far apart: each pass takes a
+    few whole rows, with the accumulators of many columns in the first cache. Walking one column
+    block down all rows would touch a page for every vector."""
+    reductions = [s for s in plan.kernel.statements if s.reduced]
+    prefix = _parallel_prefix(plan)
+    if len(lanes) != 1 or not reductions or not prefix or prefix[-1] not in lanes:
+        return False
+    name, width = next(iter(lanes.items()))
+    rows = reductions[0].order[len(prefix) :]
+    if any(s.order != reductions[0].order for s in reductions) or len(rows) != 1:
+        return False
+    if any(s.order != tuple(prefix) for s in plan.kernel.statements if not s.reduced):
+        return False
+    (row,) = rows
+    columns = upper(plan.kernel.leaves[name].extent)
+    if work < SERIAL_WORK * 4 or columns < 8 * width or not plan.reduced(row):
+        return False
+    scalar = prefix[:-1]
+    tasks = points(plan.kernel, scalar)
+    together = 2
+    tile = width * together
+    wanted = 2 * plan.target.threads
+    piece = min(COLUMN_TILE, max(tile, columns * tasks // wanted))
+    piece = piece // tile * tile
+    parts = ((f"{name}m", piece // tile), (f"{name}u", together), (f"{name}v", width))
+    plan.do(Split(name, f"{name}g", parts))
+    tasks *= -(-columns // piece)
+    at_once = row
+    if tasks < plan.target.threads and upper(plan.kernel.leaves[row].extent) >= 8 * ROWS_AT_ONCE:
+        at_once = _cut_rows(plan, row, -(-4 * plan.target.threads // tasks))
+    extent = plan.kernel.leaves[at_once].extent
+    steps = min(ROWS_AT_ONCE, upper(extent))
+    if steps > 1:
+        plan.do(Split(at_once, f"{at_once}o", ((f"{at_once}u", steps),)))
+        plan.do(unroll(f"{at_once}u", f"{name}u"))
+        if not isinstance(extent, int) or extent % steps:
+            plan.do(Tail(f"{at_once}u", "mask"))
+    plan.do(vector(f"{name}v"))
+    if not isinstance(plan.kernel.leaves[f"{name}g"].extent, int) or columns % tile:
+        plan.do(Tail(f"{name}v", "mask"))
+    plan.do(grid(*scalar, f"{name}g"))
+    plan.do(Reorder((f"{at_once}o" if steps > 1 else at_once, f"{name}m")))
+    return True
+
+
+def _cut_rows(plan: Plan, row: str, pieces: int) -> str:
+    """The rows in pieces that are tasks; returns the leaf of the rows of a piece."""
+    size = upper(plan.kernel.leaves[row].extent)
+    piece = -(-size // pieces)
+    piece = -(-piece // ROWS_AT_ONCE) * ROWS_AT_ONCE
+    plan.do(Split(row, f"{row}g", ((f"{row}p", piece),)))
+    plan.do(Reorder((f"{row}g", *(n for n in plan.kernel.statements[0].order if n != f"{row}g"))))
+    plan.do(CooperateTasks(f"{row}g", f"{row}t"))
+    return f"{row}p"
+
+
 # ---- lanes and unrolling ---------------------------------------------------------------------------
 def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     """A range in lanes: vectors, several at once, and a grid leaf where it is to give the tasks."""
@@ -233,7 +314,9 @@ def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
         parts.insert(0, (f"{name}u", count))
     tile = lanes * count
     outer = f"{name}o"
-    gridded = any(s.order and plan.kernel.leaves[s.order[0]].kind == "grid" for s in plan.users(name))
+    gridded = any(
+        s.order and plan.kernel.leaves[s.order[0]].kind == "grid" for s in plan.users(name)
+    )
     tasks = work >= SERIAL_WORK and not gridded and not reduces and name in _parallel_prefix(plan)
     if tasks:
         piece = _piece(plan, name, work, tile)

@@ -81,11 +81,18 @@ class _Run:
 
     # ---- expressions -----------------------------------------------------------------------------
     def axes(self, statement: Stmt) -> dict[int, tuple[int, int]]:
-        """leaf number -> (axis, extent)."""
-        leaves = [self.kernel.leaves[name] for name in statement.order]
-        return {leaf.number: (axis, self.size(leaf.extent)) for axis, leaf in enumerate(leaves)}
+        """leaf number -> (axis, extent); the greatest extent of a leaf that depends on others."""
+        found: dict[int, tuple[int, int]] = {}
+        for axis, name in enumerate(statement.order):
+            leaf = self.kernel.leaves[name]
+            moving = isinstance(leaf.extent, Node) and leaf.extent.free
+            extent = index.bounds(leaf.extent)[1] if moving else self.size(leaf.extent)
+            found[leaf.number] = (axis, extent)
+        return found
 
-    def evaluate(self, roots: Sequence[Node], axes: dict[int, tuple[int, int]]) -> dict[Node, Array]:
+    def evaluate(
+        self, roots: Sequence[Node], axes: dict[int, tuple[int, int]]
+    ) -> dict[Node, Array]:
         """Every node below the roots as an array over the axes."""
         rank = len(axes)
         values: dict[Node, Array] = {}
@@ -165,11 +172,11 @@ class _Run:
             owner = self.kernel.ranges[name]
             value = self.kernel.over_leaves(owner.node)
             # a copy for a whole block has the outer leaves of the range only
-            absent = {
-                n: 0 for n in toposort(value) if n.op is ops.RANGE and n.arg[0] not in axes
-            }
+            absent = {n: 0 for n in toposort(value) if n.op is ops.RANGE and n.arg[0] not in axes}
             value = index.substitute(value, absent) if absent else value
-            found = found & (self.evaluate([value], axes)[value] < self.size(owner.extent))
+            extent = index.as_node(owner.extent)
+            known = self.evaluate([value, extent], axes)
+            found = found & (known[value] < known[extent])
         return found
 
     # ---- statements ------------------------------------------------------------------------------
@@ -233,7 +240,8 @@ class _Run:
         for component, (value, dtype) in enumerate(zip(values, dtypes)):
             identity = np.asarray(monoid.identity(component, dtype), dtype.compute)
             moved = np.where(valid, value, identity).transpose(*reduced, *kept)
-            filled.append(moved.reshape(-1, *moved.shape[len(reduced) :]))
+            points = prod(moved.shape[: len(reduced)])
+            filled.append(moved.reshape(points, *moved.shape[len(reduced) :]))
         result = _fold(statement.monoid or "", filled, dtypes)
         first = tuple(0 if n in reduced else slice(None) for n in range(len(statement.order)))
         for target, value in zip(statement.targets, result):
@@ -285,9 +293,7 @@ def _fold(monoid: str, states: list[Array], dtypes: list[DType]) -> list[Array]:
 
 
 @cache
-def _template(
-    monoid: str, dtypes: tuple[DType, ...]
-) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+def _template(monoid: str, dtypes: tuple[DType, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     places = tuple(
         Node(ops.PLACEHOLDER, d, (), (number, ())) for number, d in enumerate((*dtypes, *dtypes))
     )
@@ -317,5 +323,3 @@ _INDEX_MEANING = {
     ops.IMAX: lambda node, a, b: np.maximum(a, b),
     ops.IMIN: lambda node, a, b: np.minimum(a, b),
 }
-
-

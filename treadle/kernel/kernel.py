@@ -31,7 +31,7 @@ from treadle.ir.node import Node, toposort
 Extent = int | Node
 
 # the order in which leaves of these kinds stand in a statement, outermost first
-KINDS = ("grid", "local", "loop", "unroll", "vector")
+KINDS = ("grid", "local", "loop", "unroll", "vector", "mma")
 TAILS = ("peel", "mask", "shift")
 SCOPES = ("thread", "shared", "root")
 
@@ -45,7 +45,8 @@ class Leaf:
     """One loop: its name, how often it runs, its number in expressions, and what becomes of it.
 
     kind: "grid" (tasks of the pool, blocks of a GPU) | "local" (threads of a block) | "loop" |
-    "unroll" | "vector" (lanes). slot: threads of a block that several local leaves share.
+    "unroll" | "vector" (lanes) | "mma" (inside a matrix instruction). slot: threads of a block that
+    several local leaves share. snake: an unrolled leaf that is walked to and fro.
     """
 
     name: str
@@ -124,7 +125,11 @@ class Stmt:
     @property
     def roots(self) -> tuple[Node, ...]:
         """Every expression in it: values, index, guard."""
-        return (*self.values, *self.index) if self.guard is None else (*self.values, *self.index, self.guard)
+        return (
+            (*self.values, *self.index)
+            if self.guard is None
+            else (*self.values, *self.index, self.guard)
+        )
 
     def first_reduced(self) -> int:
         """The position in `order` of the first reduced leaf (the length if there is none)."""
@@ -142,7 +147,7 @@ class Scratch:
     (of the whole kernel: what writes it is a phase of its own). layout: names of a staged
     operand's dimensions, outermost first. pad: elements added to a row; swizzle: bytes, 0 for none;
     copy: "plain" | "register" | "cp4" | "cp16" | "tma"; depth: slots of the pipeline; producer: a
-    warp of its own issues the copies.
+    warp of its own issues the copies. shape: the piece that is held at a time, by dimension.
     """
 
     name: str
@@ -154,7 +159,7 @@ class Scratch:
     copy: str = "plain"
     depth: int = 1
     producer: int = 0
-    at: str | None = None
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -301,6 +306,11 @@ def shared_prefix(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(first[:length])
 
 
+def kept(statement: Stmt) -> tuple[str, ...]:
+    """The leaves that tell a statement's results apart: those that it does not reduce over."""
+    return tuple(name for name in statement.order if name not in statement.reduced)
+
+
 def loads(statement: Stmt) -> list[Node]:
     """Every LOAD of a statement, sources before users."""
     return [n for n in toposort(statement.roots) if n.op is ops.LOAD]
@@ -327,11 +337,14 @@ def scratch_reads(statement: Stmt) -> frozenset[str]:
 
 def home(kernel: Kernel, name: str) -> tuple[str, ...]:
     """The leaves that the writer of a scratch buffer shares with all its readers, and with every
-    statement between: inside them the buffer lives. A reduced leaf of the writer is never shared."""
+    statement between: inside them the buffer lives. A reduced leaf of the writer is never shared.
+    What one statement writes has one home."""
+    written = [{target.arg[0] for target in s.targets} for s in kernel.statements]
+    names = next(targets for targets in written if name in targets)
     touching = [
         n
-        for n, s in enumerate(kernel.statements)
-        if any(t.arg[0] == name for t in s.targets) or name in kernel.reads[n]
+        for n, targets in enumerate(written)
+        if not names.isdisjoint(targets) or not names.isdisjoint(kernel.reads[n])
     ]
     between = kernel.statements[touching[0] : touching[-1] + 1]
     writer = between[0]
@@ -428,5 +441,3 @@ def _show_statement(statement: Stmt, names: Mapping[int, str]) -> str:
     guard = f" if {show_expression(statement.guard, names)}" if statement.guard is not None else ""
     hint = f"  ; {statement.hint}" if statement.hint else ""
     return f"{statement.name}: {targets}[{place}]{how} {values}{guard}{hint}"
-
-

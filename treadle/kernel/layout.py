@@ -76,11 +76,11 @@ def layouts(kernel: Kernel) -> dict[str, Layout]:
     }
 
 
-def _layout(
-    kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: Stmt
-) -> Layout:
+def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: Stmt) -> Layout:
     scratch = kernel.scratch[name]
     shared = () if scratch.scope == ROOT else home(kernel, name)
+    if scratch.scope == "shared":  # each thread of the block has a part of it
+        shared = tuple(leaf for leaf in shared if kernel.leaves[leaf].kind != "local")
     # nor may a read be hoisted out of a loop around the writer, even if that runs only once
     around = () if scratch.scope == ROOT else writer.order
     loops = (leaf for leaf in around if kernel.leaves[leaf].kind not in ("unroll", "vector"))
@@ -94,7 +94,9 @@ def _layout(
     for dimension in range(rank):
         over = {kernel.over_leaves(place[dimension]) for place in places}
         inside = [index.substitute(i, fixed) for i in over]
-        whole = any(kernel.over_ranges(place[dimension]) is not place[dimension] for place in places)
+        whole = any(
+            kernel.over_ranges(place[dimension]) is not place[dimension] for place in places
+        )
         lows.append(0 if scratch.scope == ROOT else min(index.bounds(i)[0] for i in inside))
         size = scratch.node.shape[dimension]
         if scratch.scope == ROOT:

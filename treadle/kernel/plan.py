@@ -50,4 +50,6 @@ class Plan:
 
     def work(self) -> int:
         """Additions of the whole kernel."""
-        return sum(points(self.kernel, s.order) * self.facts[s.name].cost for s in self.kernel.statements)
+        return sum(
+            points(self.kernel, s.order) * self.facts[s.name].cost for s in self.kernel.statements
+        )

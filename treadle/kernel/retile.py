@@ -11,6 +11,7 @@ from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.kernel.actions import legal, require_new
 from treadle.kernel.kernel import (
+    Extent,
     Kernel,
     Leaf,
     Range,
@@ -18,8 +19,8 @@ from treadle.kernel.kernel import (
     Scratch,
     Stmt,
     exact,
+    kept,
     replaced,
-    scratch_reads,
 )
 
 
@@ -38,21 +39,16 @@ class Detach:
 
     def __call__(self, kernel: Kernel) -> Kernel:
         writer = kernel.statement(self.statement)
-        kernel.leaf(self.at)
-        if self.at not in writer.order or self.at in writer.reduced:
-            raise ScheduleError(f"{self.at} is no loop around the results of {self.statement}")
-        prefix = writer.order[: writer.order.index(self.at) + 1]
-        held = {target.arg[0] for target in writer.targets}
-        readers = [s for s in kernel.statements if scratch_reads(s) & held]
-        kept = tuple(name for name in writer.order if name not in writer.reduced)
+        prefix = _down_to(kernel, writer, self.at)
+        results = kept(writer)
+        position = kernel.statements.index(writer)
+        readers = [s for s in kernel.statements[position + 1 :] if s.order[: len(prefix)] == prefix]
         for reader in readers:
-            if reader.order != kept or reader.reduced:
+            if kept(reader) != results:
                 raise ScheduleError(f"{reader.name} does not run under the loops of the tile")
-        tile = _Tile(kernel, self.name, prefix, kept[len(prefix) :])
+        tile = _Tile(kernel, self.name, prefix, results[len(prefix) :])
         targets, mapping, scratch = self._copies(kernel, writer)
-        copy = Stmt(
-            f"copy_{self.name}", targets, writer.index, tuple(mapping), None, kept
-        )
+        copy = Stmt(f"copy_{self.name}", targets, writer.index, tuple(mapping), None, results)
         statements: list[Stmt] = []
         for statement in kernel.statements:
             if readers and statement is readers[0]:
@@ -89,6 +85,83 @@ class Detach:
         return tuple(targets), mapping, scratch
 
 
+def _down_to(kernel: Kernel, statement: Stmt, at: str) -> tuple[str, ...]:
+    """The leaves of a statement down to `at`, a loop around its results."""
+    kernel.leaf(at)
+    if at not in statement.order or at in statement.reduced:
+        raise ScheduleError(f"{at} is no loop around the results of {statement.name}")
+    return statement.order[: statement.order.index(at) + 1]
+
+
+@dataclass(frozen=True)
+class StageStore:
+    """Puts what a store writes into scratch memory called `name` first, and stores it from there by
+    loops of its own inside the leaf `at`, as `Detach` calls them. For GPU targets: scope, swizzle
+    and copy as in `Stage`; shape: the piece of the tile that is in memory at a time, by dimension
+    (the whole tile, if it is empty)."""
+
+    statement: str
+    at: str
+    name: str
+    scope: str = "thread"
+    swizzle: int = 0
+    copy: str = "plain"
+    shape: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        words = [f"stage {self.statement} at {self.at} as {self.name}"]
+        if self.scope != "thread":
+            words.append(self.scope)
+        if self.swizzle:
+            words.append(f"swizzle {self.swizzle}")
+        if self.copy != "plain":
+            words.append(f"copy {self.copy}")
+        if self.shape:
+            words.append("shape " + ",".join(map(str, self.shape)))
+        return " ".join(words)
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        store = kernel.statement(self.statement)
+        if not store.is_store or store.monoid is not None or store.guard is not None:
+            raise ScheduleError(f"{self.statement} does not simply store to a buffer")
+        prefix = _down_to(kernel, store, self.at)
+        tile = _Tile(kernel, self.name, prefix, store.order[len(prefix) :])
+        self._check(kernel, tile)
+        target = store.targets[0]
+        node = Node(ops.ARG, target.dtype, (), (self.name, target.shape))
+        copy = replace(store, name=f"copy_{self.name}", targets=(node,))
+        load = Node(ops.LOAD, target.dtype, (node, *store.index), len(store.index))
+        moved = tile.moved(kernel, replace(store, values=(load,)))
+        scratch = Scratch(
+            self.name, node, self.scope, swizzle=self.swizzle, copy=self.copy, shape=self.shape
+        )
+        statements: list[Stmt] = []
+        for statement in kernel.statements:
+            statements += [copy, moved] if statement is store else [statement]
+        changed = replace(
+            kernel,
+            statements=tuple(statements),
+            leaves={**kernel.leaves, **{leaf.name: leaf for leaf in tile.leaves}},
+            ranges={**kernel.ranges, **{r.name: r for r in tile.ranges}},
+            scratch={**kernel.scratch, self.name: scratch},
+        )
+        return legal(changed.arranged())
+
+    def _check(self, kernel: Kernel, tile: _Tile) -> None:
+        if self.name in kernel.scratch:
+            raise ScheduleError(f"there is a scratch buffer called {self.name!r} already")
+        gpu_only = (self.scope, self.swizzle, self.copy, self.shape) != ("thread", 0, "plain", ())
+        if gpu_only and kernel.target.kind != "gpu":
+            raise ScheduleError(f"scope, swizzle, copy and shape are not for {kernel.target.name}")
+        sizes = [leaf.extent for leaf in tile.leaves]
+        if self.shape and (
+            len(self.shape) != len(sizes)
+            or any(not isinstance(n, int) or n % piece for n, piece in zip(sizes, self.shape))
+        ):
+            spelled = " x ".join(index.spell(size) for size in sizes)
+            raise ScheduleError(f"shape {self.shape} does not divide the tile of {spelled}")
+
+
 class _Tile:
     """New ranges over the part of each range that lies inside a loop."""
 
@@ -99,7 +172,6 @@ class _Tile:
         self.leaves: list[Leaf] = []
         self.ranges: list[Range] = []
         self.mapping: dict[Node, Node] = {}
-        self.guards: list[Node] = []
         numbers = kernel.fresh_numbers()
         for owner in dict.fromkeys(kernel.range_of[leaf] for leaf in inner):
             inside = [leaf for leaf in owner.leaves if leaf in inner]
@@ -108,15 +180,15 @@ class _Tile:
             own = f"{name}{owner.name}"
             require_new(kernel, [own])
             size = prod(index.as_int(kernel.leaves[leaf].extent) for leaf in inside)
-            leaf = Leaf(own, size, next(numbers))
             nodes = (kernel.leaves[n].node for n in inside)
             first = index.substitute(owner.value, {n: 0 for n in nodes if n.op is ops.RANGE})
-            place = index.add(first, leaf.node)
+            extent: Extent = size
+            if not exact(kernel, owner):  # the last tile is smaller
+                extent = index.dim(index.minimum(size, index.sub(owner.extent, first)))
+            leaf = Leaf(own, extent, next(numbers))
             self.leaves.append(leaf)
-            self.ranges.append(Range(own, size, leaf.number, (own,), leaf.node))
-            self.mapping[owner.node] = place
-            if not exact(kernel, owner):
-                self.guards.append(index.lt(place, owner.extent))
+            self.ranges.append(Range(own, extent, leaf.number, (own,), leaf.node))
+            self.mapping[owner.node] = index.add(first, leaf.node)
 
     def moved(self, kernel: Kernel, statement: Stmt) -> Stmt:
         """A statement over the new ranges."""
@@ -124,14 +196,13 @@ class _Tile:
         def over(node: Node) -> Node:
             return index.substitute(kernel.over_ranges(node), self.mapping)
 
-        guards = [] if statement.guard is None else [over(statement.guard)]
-        guard = index.both(*guards, *self.guards)
+        reduced = [name for name in statement.order if name in statement.reduced]
         return replace(
             statement,
             values=tuple(over(v) for v in statement.values),
             index=tuple(over(i) for i in statement.index),
-            guard=None if guard is index.TRUE else guard,
-            order=(*self.prefix, *(leaf.name for leaf in self.leaves)),
+            guard=None if statement.guard is None else over(statement.guard),
+            order=(*self.prefix, *(leaf.name for leaf in self.leaves), *reduced),
         )
 
 

@@ -90,7 +90,7 @@ class Stage:
         node = Node(ops.ARG, buffer.dtype, (), (self.name, buffer.shape))
         scratch = Scratch(
             self.name, node, self.scope, tuple(map(str, self.layout)), self.pad, self.swizzle,
-            self.copy, self.depth, self.producer, self.at,
+            self.copy, self.depth, self.producer,
         )  # fmt: skip
         order = (*shared, *(leaf.name for leaf in box.leaves))
         statement = Stmt(f"copy_{self.name}", (node,), tuple(box.place), (copied,), None, order)
@@ -197,7 +197,9 @@ class _Box:
                 self.moving.append(None)
                 continue
             if any(atom.op is not ops.RANGE for _, atom in index.terms(rest)[1]):
-                raise ScheduleError(f"axis {axis} is read at places that do not follow from the loops")
+                raise ScheduleError(
+                    f"axis {axis} is read at places that do not follow from the loops"
+                )
             low, high = index.bounds(rest)
             own = f"{name}{axis}"
             require_new(kernel, [own])
@@ -265,7 +267,10 @@ class Keep:
             raise ScheduleError(f"{self.statement} does not reduce one value")
         value = writer.values[0]
         own = [kernel.range_of[name] for name in writer.order]
-        if any(kernel.leaves[name].kind != "loop" or len(r.leaves) > 1 for name, r in zip(writer.order, own)):
+        if any(
+            kernel.leaves[name].kind != "loop" or len(r.leaves) > 1
+            for name, r in zip(writer.order, own)
+        ):
             raise ScheduleError("keep what is reduced before its loops are split")
         place = tuple(r.node for r in own)
         node = Node(ops.ARG, value.dtype, (), (self.name, tuple(r.extent for r in own)))

@@ -84,13 +84,13 @@ def _nest(kernel: Kernel, statements: Sequence[Stmt], depth: int) -> list[Loop |
     return items
 
 
-def _give_homes(
-    phase: Phase, depth: int, by_home: dict[tuple[str, ...], list[str]]
-) -> None:
+def _give_homes(phase: Phase, depth: int, by_home: dict[tuple[str, ...], list[str]]) -> None:
     """Files every scratch buffer under the innermost loop that it lives in."""
     grid = tuple(leaf.name for leaf in phase.grid)
     pending: list[tuple[tuple[str, ...], list[Loop | Stmt]]] = [(grid, phase.body)]
-    phase.scratch = [name for place, names in by_home.items() if len(place) <= depth for name in names]
+    phase.scratch = [
+        name for place, names in by_home.items() if len(place) <= depth for name in names
+    ]
     while pending:
         place, items = pending.pop()
         for item in items:

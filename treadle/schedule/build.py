@@ -134,8 +134,8 @@ class Builder:
             may_fail=bool(self.checks),
             reasons=tuple(draft.reasons),
             device=draft.device,
-            reads=frozenset([buffer for buffer, access in self.arguments if access != "store"]),
-            writes=frozenset([buffer for buffer, access in self.arguments if access == "store"]),
+            reads=frozenset([b for b, access in self.arguments if not access.startswith("store")]),
+            writes=frozenset([b for b, access in self.arguments if access.startswith("store")]),
         )
 
     def _renumbered(self, sink: Node) -> Node:
@@ -154,8 +154,13 @@ class Builder:
     # ---- stores ----------------------------------------------------------------------------------
     def _targets(self, output: Output) -> list[tuple[Node, Position]]:
         """The buffers that a store goes to. They come first among a kernel's buffers."""
+        region = output.region
+        checked = (
+            region is not None and region.op is ops.SCATTER and region.shape[region.arg[0]] == 1
+        )
+        access = "store all" if checked else "store"
         places = output.value.places[output.component]
-        return [(self._argument(buffer, "store"), prefix) for buffer, prefix in places]
+        return [(self._argument(buffer, access), prefix) for buffer, prefix in places]
 
     def _stores(self, output: Output, targets: Sequence[tuple[Node, Position]]) -> list[Node]:
         value = output.demand.value
@@ -164,20 +169,14 @@ class Builder:
         elif isinstance(value.dtype, tuple):
             value = Node(ops.OUT, value.dtype[output.component], (value,), output.component)
         position, monoid = output.position, None
-        region = output.region
-        if region is not None:
-            position, monoid = self._region(region, output)
-        if self.length is not None:
-            position = (self.flat_range,)
-        return [
-            Node(
-                ops.STORE,
-                void,
-                (argument, value, *prefix, *position),
-                (len(prefix) + len(position), monoid),
-            )
-            for argument, prefix in targets
-        ]
+        if output.region is not None:
+            position, monoid = self._region(output.region, output)
+        places = output.value.places[output.component]
+        stores = []
+        for (argument, prefix), (buffer, _) in zip(targets, places):
+            at = self._index(argument, self.level.buffers[buffer], (*prefix, *position))
+            stores.append(Node(ops.STORE, void, (argument, value, *at), (len(at), monoid)))
+        return stores
 
     def _region(self, region: Node, output: Output) -> tuple[Position, str | None]:
         if region.op is ops.UPDATE:
@@ -191,8 +190,10 @@ class Builder:
 
     # ---- memory ----------------------------------------------------------------------------------
     def _argument(self, buffer: int, access: str) -> Node:
-        """The ARG of a buffer. access: "store", "load", or "first": in a flat kernel, of the first
-        element alone, which is in every step of the loop."""
+        """The ARG of a buffer, without its axes of size 1, so that kernels are equal whatever
+        stands between their axes. access: "store" or "load"; with "all" the axes of size 1 too (an
+        index from data is checked even there); "first": in a flat kernel, only the first element,
+        which every step of the loop reads."""
         key = buffer, access
         found = self.arguments.get(key)
         if found is None:
@@ -200,24 +201,35 @@ class Builder:
             shape = info.shape
             if self.length is not None and access != "first":
                 shape = (self.flat_range.arg[1],)
+            elif access[-3:] != "all":
+                shape = tuple([size for size in shape if size != 1])
             found = Node(ops.ARG, info.dtype, (), (len(self.arguments), shape))
             self.arguments[key] = found
         return found
+
+    def _index(self, argument: Node, info: BufferInfo, position: Position) -> Position:
+        """A position in a buffer as indices of its ARG."""
+        if self.length is not None and argument.shape == (self.flat_range.arg[1],):
+            return (self.flat_range,)
+        if len(argument.shape) == len(position):
+            return position
+        return tuple([i for size, i in zip(info.shape, position) if size != 1])
 
     def _load(self, leaf: Node, position: Position, valid: Node | None) -> Node:
         place, position = self.level.locate(leaf, position)
         if isinstance(place, Node):
             return self._constant(place, position)
         self.divides = self.divides or takes_apart(position)
+        info = self.level.buffers[place]
         access = "load"
-        if self.length is not None:
-            if all(i is ZERO for i in position):
-                access = "first"
-            else:
-                position = (self.flat_range,)
+        if self.length is not None and all(i is ZERO for i in position):
+            access = "first"
+        elif any(size == 1 and i.op is ops.CHECK for size, i in zip(info.shape, position)):
+            access = "load all"
         argument = self._argument(place, access)
+        at = self._index(argument, info, position)
         guard = () if valid is None else (valid,)
-        return Node(ops.LOAD, leaf.dtype, (argument, *position, *guard), len(position))
+        return Node(ops.LOAD, leaf.dtype, (argument, *at, *guard), len(at))
 
     def _stored(self, demand: Demand) -> Any:
         """The element in memory; of a node with several outputs nothing: OUT reads one of them."""
@@ -350,37 +362,29 @@ class Builder:
 
     def _is_flat(self) -> bool:
         draft = self.draft
-        shape = draft.sizes[: draft.rank]
-        linear: Node | None = None
-        for demand in self.order:
-            node = demand.node
-            if demand.same is not None:
-                continue
-            if demand.valid is not None or node.op in (ops.REDUCE, ops.GATHER):
-                return False
-            if isinstance(node.dtype, tuple):
-                return False
-            in_memory = demand.stored is not None or node.op in (ops.BUFFER, ops.PLACEHOLDER)
-            if not (in_memory or node.op is ops.IOTA) or demand.position is draft.position:
-                if node.op is ops.PLACEHOLDER:
-                    return False
-                continue
-            position = demand.position or ()
-            if all(i is ZERO for i in position) and node.op is not ops.IOTA:
-                continue
-            if linear is None:
-                linear = flatten(shape, [i for i in draft.position if i is not ZERO])
-            if (
-                node.op is ops.PLACEHOLDER
-                or flatten(list(node.shape), list(position)) is not linear
-            ):
-                return False
         for output in draft.outputs:
-            if output.position is not draft.position:
+            prefixed = any(prefix for _, prefix in output.value.places[output.component])
+            if prefixed or output.position != draft.position:
                 return False
-            if any(prefix for _, prefix in output.value.places[output.component]):
-                return False
-        return True
+        sizes = draft.sizes[: draft.rank]
+        linear = flatten(sizes, [i for i in draft.position if i is not ZERO])
+        return all(
+            demand.same is not None or self._in_step(demand, linear) for demand in self.order
+        )
+
+    def _in_step(self, demand: Demand, linear: Node) -> bool:
+        """Whether what a demand reads of memory is the element number `linear`, or the first."""
+        node, position = demand.node, demand.position or ()
+        if demand.valid is not None or node.op in (ops.REDUCE, ops.GATHER, ops.PLACEHOLDER):
+            return False
+        in_memory = demand.stored is not None or node.op is ops.BUFFER
+        if not in_memory and node.op is not ops.IOTA:
+            return True
+        if isinstance(node.dtype, tuple):
+            return False
+        if in_memory and all(i is ZERO for i in position):
+            return True
+        return flatten(list(node.shape), list(position)) is linear
 
 
 def _roots(output: Output) -> list[Demand]:

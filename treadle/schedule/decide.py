@@ -11,7 +11,8 @@ alone, and if some of it is cheap after all the first pass is done once more wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 
 from treadle.backend.base import Target
 from treadle.ir import ops
@@ -25,6 +26,7 @@ from treadle.schedule.plan import Reason
 from treadle.schedule.propagate import STORES
 from treadle.schedule.rules import Rules
 
+_APART = ("limit", "contiguous", "copy")  # rules that ask for a kernel of the value's own
 SEARCHED = 64  # drafts that the search for a cycle visits before it gives up
 
 
@@ -54,9 +56,10 @@ class Decider(Rules):
         if 0 in top.shape:
             self.read(demands, value, None)
             return
-        host = None if reason.rule == "limit" else self.find_host(top, node, demands)
+        host = None if reason.rule in _APART else self.find_host(top, node, demands)
         if host is None:
             draft = self.new_draft(top, top.shape)
+            draft.apart = reason.rule == "contiguous"
             host = self.push(top, draft, draft.position, None, STORES)
         draft = host.draft
         value.makers.insert(0, draft)
@@ -89,7 +92,7 @@ class Decider(Rules):
         return top, demands if top is node else self.demands[top]
 
     def new_draft(self, node: Node, shape: tuple[object, ...], kind: str = "kernel") -> Draft:
-        draft = Draft(node, shape, self.graph.place[node], kind)
+        draft = Draft(node, shape, kind)
         self.drafts.append(draft)
         return draft
 
@@ -106,7 +109,7 @@ class Decider(Rules):
 
         top: the form in which the value is stored (see `last_form`); node: what computes it.
         """
-        readers = [demand.draft for demand in demands]
+        readers = Counter([demand.draft for demand in demands])
         for demand in reversed(demands):
             draft = demand.draft
             if (
@@ -115,7 +118,7 @@ class Decider(Rules):
                 and demand.valid is None
                 and None in demand.scopes
                 and draft.device == ""
-                and readers.count(draft) == 1
+                and readers[draft] == 1
                 and covers(demand.position, top.shape, draft.own)
                 and len(draft.outputs) + draft.open < self.target.buffers
                 and self.can_host(node, demand)
@@ -132,17 +135,17 @@ class Decider(Rules):
         free = free_ranges(demand.position or (), None)
         return free == demand.draft.own or free in demand.draft.chains
 
-    def waits(self, draft: Draft, readers: list[Draft]) -> bool:
+    def waits(self, draft: Draft, readers: Collection[Draft]) -> bool:
         """Whether a draft needs, directly or not, what another of the readers makes."""
-        others = {id(reader) for reader in readers if reader is not draft}
-        seen = {id(draft)}
+        others = set(readers) - {draft}
+        seen = {draft}
         stack = [draft]
         while stack and others:
             for maker in stack.pop().makers():
-                if id(maker) in others or len(seen) > SEARCHED:
+                if maker in others or len(seen) > SEARCHED:
                     return True
-                if id(maker) not in seen:
-                    seen.add(id(maker))
+                if maker not in seen:
+                    seen.add(maker)
                     stack.append(maker)
         return False
 
@@ -168,7 +171,8 @@ class Decider(Rules):
 
     def visit_contiguous(self, node: Node, demands: list[Demand]) -> None:
         if node.op is ops.CONTIGUOUS:
-            self.force(node.src[0], "contiguous", "the program asks for it in memory")
+            size = self.numel(node.shape)
+            self.force(node.src[0], "contiguous", "the program asks for its {} elements", size)
         self.visit_movement(node, demands)
 
     def visit_out(self, node: Node, demands: list[Demand]) -> None:
@@ -180,15 +184,18 @@ class Decider(Rules):
             demand.sources = (below,)
 
     def visit_copy(self, node: Node, demands: list[Demand]) -> None:
-        self.force(node.src[0], "copy", "a transfer between devices reads it from memory")
+        text = "a transfer to {} reads it from memory"
+        self.force(node.src[0], "copy", text, node.arg)
         value = self.values[node] = Value(node)
+        self.read(demands, value, None)
+        if 0 in node.shape:
+            return
         draft = self.new_draft(node, node.shape)
         draft.device = node.arg
         draft.reasons.append(Reason("copy", "moved to device {}", (node.arg,), node))
         value.makers.append(draft)
         source = self.push(node.src[0], draft, draft.position, None, STORES)
         draft.outputs.append(Output(source, value, 0, draft.position))
-        self.read(demands, value, None)
 
     def visit_region(self, node: Node, demands: list[Demand]) -> None:
         """UPDATE and SCATTER: the base is put into the value's memory, then a part is written."""
@@ -201,6 +208,7 @@ class Decider(Rules):
         numbers = (self.numel(written.shape), self.numel(node.shape))
         if 0 not in written.shape:
             draft = self.new_draft(node, written.shape, "region")
+            draft.continues = value
             below = self.push(written, draft, draft.position, None, STORES)
             output = Output(below, value, 0, draft.position, node)
             if node.op is ops.SCATTER:
@@ -212,7 +220,8 @@ class Decider(Rules):
         alone = self.graph.uses[base] == 1
         if base.op in (ops.UPDATE, ops.SCATTER) and alone and base not in self.forced:
             self.inherited[base] = value
-            self.force(base, "update", "the next update writes into its memory")
+            text = "the next update writes {} of its {} elements"
+            self.force(base, "update", text, *numbers)
             return
         start = self.new_draft(node, node.shape)
         start.outputs.append(
@@ -227,11 +236,11 @@ class Decider(Rules):
         self.components.setdefault(node, set()).update(range(carries))
         self.read(demands, value, None)
         loop = self.new_draft(node, (), "loop")
+        loop.continues = value
         for number, source in enumerate(node.src):
             if number >= carries:
-                base = pure_base(source)
-                loop_source = self.need_whole(base, loop, "scan", "every step of a loop reads it")
-                loop.outputs.append(Output(loop_source, value, number, ()))
+                text = "every step of a loop reads its part of {} elements"
+                self.need_whole(pure_base(source), loop, "scan", text, self.numel(source.shape))
             elif 0 not in source.shape:
                 start = self.new_draft(node, source.shape)
                 below = self.push(source, start, start.position, None, STORES)

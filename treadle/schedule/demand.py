@@ -89,33 +89,13 @@ class Draft:
 
     kind: "kernel", "region" (writes a part of a value that others began), "loop" (a SCAN).
     chains: the ranges around each row reduction, as masks. open: how many demands it has that may
-    each cost a buffer. operations: scalar operations so far.
+    each cost a buffer. operations: scalar operations so far. apart: no other kernel joins it.
+    continues: the value that others begin and a region or loop goes on to write.
     """
 
-    __slots__ = (
-        "_counts",
-        "chains",
-        "contraction",
-        "demands",
-        "device",
-        "kind",
-        "node",
-        "open",
-        "operations",
-        "outputs",
-        "own",
-        "place",
-        "position",
-        "rank",
-        "reads",
-        "reasons",
-        "sizes",
-    )  # fmt: skip
-
-    def __init__(self, node: Node, shape: Shape, place: int, kind: str = "kernel") -> None:
+    def __init__(self, node: Node, shape: Shape, kind: str = "kernel") -> None:
         self.node = node
         self.kind = kind
-        self.place = place  # of the node in the order of the graph
         self.sizes: list[Any] = [size for size in shape if size != 1]
         ranges = iter([index.range_(number, size) for number, size in enumerate(self.sizes)])
         self.position = tuple([index.const(0) if size == 1 else next(ranges) for size in shape])
@@ -130,6 +110,8 @@ class Draft:
         self.reasons: list[Reason] = []
         self.demands: dict[tuple[Node, Position | None, Node | None], Demand] = {}
         self.device = ""
+        self.apart = False
+        self.continues: Value | None = None
         self._counts: dict[int, int] = {}
 
     def makers(self) -> Iterator[Draft]:
@@ -137,9 +119,8 @@ class Draft:
         on to write."""
         for value in self.reads:
             yield from value.makers
-        for output in self.outputs:
-            if output.value.makers[0] is not self:
-                yield from output.value.makers[: output.value.makers.index(self)]
+        if self.continues is not None:
+            yield from self.continues.makers[: self.continues.makers.index(self)]
 
     def choose(self, sizes: list[Any], taken: int) -> tuple[Node, ...]:
         """Ranges for a reduction over these sizes: for each the lowest number of that size that is

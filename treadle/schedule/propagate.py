@@ -80,9 +80,11 @@ class Propagation:
         if node.op not in LEAVES or rule == "root":
             self.forced.setdefault(node, Reason(rule, text, numbers, node))
 
-    def need_whole(self, node: Node, draft: Draft, rule: str, text: str) -> Demand:
+    def need_whole(
+        self, node: Node, draft: Draft, rule: str, text: str, *numbers: float | int | str
+    ) -> Demand:
         """A draft reads this value at places that are known only when it runs, or all of it."""
-        self.force(node, rule, text)
+        self.force(node, rule, text, *numbers)
         return self.push(node, draft, None, None, STORES)
 
     # ---- fusing --------------------------------------------------------------------------------
@@ -155,7 +157,11 @@ class Propagation:
         x, where = demand.node.src
         below = self.push(where, demand.draft, demand.position, demand.valid, demand.scopes)
         base = self.need_whole(
-            pure_base(x), demand.draft, "gather", "it is read at indices that come from data"
+            pure_base(x),
+            demand.draft,
+            "gather",
+            "{} of its elements are read at indices that come from data",
+            self.numel(demand.node.shape),
         )
         demand.sources = (below, base)
 

@@ -123,7 +123,7 @@ class _Merger:
         shorter, longer = sorted((draft.sizes, host.sizes), key=len)
         return (
             host.kind == "kernel"
-            and not host.device
+            and not (host.device or host.apart)
             and draft.rank == host.rank
             and longer[: len(shorter)] == shorter
             and not (draft.contraction and (host.contraction or host.chains))
@@ -140,7 +140,7 @@ class _Merger:
             (demand.node, demand.position)
             for demand in draft.demands.values()
             if demand.position is not None
-            and (demand.stored is not None or demand.node.op is ops.BUFFER)
+            and (demand.stored is not None or demand.node.op in (ops.BUFFER, ops.PLACEHOLDER))
             and not isinstance(demand.node.dtype, tuple)
             and self.decided.numel(demand.node.shape) >= whole
             and whole > 1

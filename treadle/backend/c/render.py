@@ -251,7 +251,7 @@ def _define(body: _Body, node: Node) -> None:
 def _loop(body: _Body, node: Node) -> None:
     first, stop = (body.names[s] for s in node.src)
     body.count += 1
-    name = f"i{body.count}"
+    name = f"n{body.count}"  # i8 is a type
     body.open.append([])
     head = f"{register_type(node.dtype)} {name} = {first}; {name} < {stop}; {name} += {node.arg[1]}"
     body.lines.append(f"  for ({head}) {{")

@@ -16,6 +16,7 @@ from functools import cache
 from math import gcd
 
 from treadle.backend.base import Function
+from treadle.backend.llvm.masks import known_lanes
 from treadle.backend.llvm.spell import (
     SPELLINGS,
     alu,
@@ -442,9 +443,27 @@ def _write(body: _Body, node: Node) -> None:
         body.lines.append(f"  br label %{leave}")
         body.start(leave)
     else:
-        test = (register_type(mask[0].dtype), body.names[mask[0]])
-        name = f"llvm.masked.store.{suffix(of)}.p0"
-        body.intrinsic(name, "void", (of, stored), (f"ptr align {align}", place), test)
+        _masked_store(body, (of, stored), (f"ptr align {align}", place), mask[0])
+
+
+def _masked_store(
+    body: _Body, stored: tuple[str, str], place: tuple[str, str], mask: Node
+) -> None:
+    """The lanes of a vector that the mask selects, to memory.
+
+    LLVM 22 merges a truncation into a masked store, and where it knows that one lane is selected
+    it then writes a wide element, over its neighbour. So such a lane is stored by itself.
+    """
+    lanes = known_lanes(mask)
+    if lanes is None or sum(lanes) != 1:
+        test = (register_type(mask.dtype), body.names[mask])
+        body.intrinsic(f"llvm.masked.store.{suffix(stored[0])}.p0", "void", stored, place, test)
+        return
+    lane = lanes.index(True)
+    one = body.emit(f"extractelement {stored[0]} {stored[1]}, i64 {lane}")
+    of = stored[0].rpartition(" x ")[2].rstrip(">")
+    address = body.emit(f"getelementptr {of}, ptr {place[1]}, i64 {lane}")
+    body.lines.append(f"  store {of} {one}, ptr {address}, {place[0].partition(' ')[2]}")
 
 
 def _proven_alignment(body: _Body, buffer: Node, offset: Node, dtype: DType) -> int:

@@ -1,0 +1,335 @@
+"""Statements and reductions as program nodes, one execution at a time.
+
+Accumulators of a reduction are scratch elements. Between loops they are kept in values (`registers`),
+so that an unrolled tile with constant offsets needs no memory at all after promotion. Partial
+accumulators (one per step of a `cooperate` leaf, one per lane of a reduced vector) are memory of
+their own, folded into the result when the reduction closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from treadle.ir import index, ops
+from treadle.ir.dtype import DType, bool_
+from treadle.ir.monoid import MONOIDS
+from treadle.ir.node import Node, toposort
+from treadle.kernel.emit import Emitter, constant
+from treadle.kernel.kernel import Kernel, Leaf, Stmt
+from treadle.kernel.layout import Layout
+
+Body = Callable[[], None]
+
+
+@dataclass
+class Plan:
+    """A statement with its loads flattened. offset: of its target. accumulator: of the partial
+    accumulators, where there are any; lanes: how wide each is."""
+
+    statement: Stmt
+    values: list[Node]
+    offset: Node
+    guard: Node | None
+    accumulator: Node | None = None
+    accumulators: int = 0
+    lanes: int = 1
+
+
+class StatementEmitter(Emitter):
+    """Emits statements; `lower.py` walks the loops around them."""
+
+    def __init__(self, kernel: Kernel, layout: dict[str, Layout], roots: dict[str, Node]) -> None:
+        super().__init__(kernel, layout, roots)
+        self.partials: dict[str, Node] = {}  # scratch buffer -> the DEFINE of partial accumulators
+
+    def leaf(self, leaf: Leaf, body: Body) -> None:
+        """The body for every value of a leaf."""
+        raise NotImplementedError
+
+    def memory(self, name: str, dtype: DType, size: int) -> Node:
+        """New scratch memory, defined at the head of the function."""
+        self.defines += 1
+        node = Node(ops.DEFINE, dtype, (), (f"{name}_{self.defines}", size, "thread"))
+        return self.place(node, 0)
+
+    def plan(self, statement: Stmt) -> Plan:
+        target = statement.targets[0]
+        guards = () if statement.guard is None else (statement.guard,)
+        roots = (*statement.values, *guards, self.offset(target, statement.index))
+        *values, offset = self.flatten(roots)
+        if target.arg[0] in self.layouts:
+            offset = self.layouts[target.arg[0]].inside(offset)
+            self.prepare([offset])
+        guard = values.pop() if guards else None
+        plan = Plan(statement, values, offset, guard)
+        if not statement.reduced:
+            return plan
+        accumulators = 1
+        parts: list[Node] = []
+        for name in statement.order:
+            leaf = self.kernel.leaves[name]
+            if name not in statement.reduced:
+                continue
+            if leaf.kind == "vector":
+                assert isinstance(leaf.extent, int)
+                plan.lanes = leaf.extent
+            elif name in statement.partial:
+                assert isinstance(leaf.extent, int)
+                parts.append(index.mul(leaf.node, accumulators))
+                accumulators *= leaf.extent
+        if accumulators * plan.lanes > 1:
+            size = self.layouts[statement.targets[0].arg[0]].size
+            assert isinstance(size, int)
+            flat = index.add(offset, *(index.mul(p, size) for p in parts))
+            plan.accumulator = index.mul(flat, plan.lanes)
+            plan.accumulators = accumulators * size * plan.lanes
+            self.prepare([plan.accumulator])
+        return plan
+
+    # ---- statements ----------------------------------------------------------------------------------
+    def statement(self, plan: Plan) -> None:
+        """One execution of a statement (for every lane at once under a vector leaf)."""
+        if plan.statement.is_store:
+            self._store(plan)
+        elif plan.statement.monoid is None:
+            self._write_scratch(plan, self.value(plan.values[0]))
+        else:
+            self._accumulate(plan)
+
+    def _store(self, plan: Plan) -> None:
+        statement = plan.statement
+        target = statement.targets[0]
+        if ops.numel(target.shape) == 0:
+            return
+        value = self.value(plan.values[0])
+        depth = len(self.scopes) - 1
+        guard = None if plan.guard is None else self.value(plan.guard)
+        leaf = self.vector
+        if leaf is None:
+            self._write(plan, self.value(plan.offset), value, guard)
+            return
+        lanes = leaf.extent
+        assert isinstance(lanes, int)
+        value = self.splat(value, lanes, depth)
+        guard = self.both(guard, self.lanes_mask, depth)
+        first, step = self.stride(plan.offset, leaf)
+        if step == 1:
+            self._write(plan, self.value(first), value, guard)
+            return
+        for lane in range(lanes):
+            part = self.append(Node(ops.LANE, value.dtype.scalar, (value,), lane))
+            exists = guard
+            if guard is not None and guard.dtype.lanes > 1:
+                exists = self.append(Node(ops.LANE, bool_, (guard,), lane))
+            self._write(plan, self.at_lane(plan.offset, lane), part, exists)
+
+    def _write(self, plan: Plan, offset: Node, value: Node, guard: Node | None) -> None:
+        """Writes, or combines into what is there."""
+        statement = plan.statement
+        buffer = self.buffer(statement.targets[0])
+        if guard is not None:
+            guard = self.splat(guard, value.dtype.lanes, len(self.scopes) - 1)
+        rest = () if guard is None else (guard,)
+        if statement.monoid is not None:
+            old = self.append(Node(ops.READ, value.dtype, (buffer, offset, *rest)))
+            (value,) = self._combine(statement.monoid, [old], [value])
+        self.append(Node(ops.WRITE, value.dtype, (buffer, offset, value, *rest), statement.hint))
+
+    def _write_scratch(self, plan: Plan, value: Node) -> None:
+        """A copy into scratch: staging."""
+        buffer = self.buffer(plan.statement.targets[0])
+        leaf = self.vector
+        if leaf is None:
+            self.append(Node(ops.WRITE, value.dtype, (buffer, self.value(plan.offset), value)))
+            return
+        assert isinstance(leaf.extent, int)
+        value = self.splat(value, leaf.extent, len(self.scopes) - 1)
+        first, step = self.stride(plan.offset, leaf)
+        if step == 1:
+            self.append(Node(ops.WRITE, value.dtype, (buffer, self.value(first), value)))
+            return
+        for lane in range(leaf.extent):
+            part = self.append(Node(ops.LANE, value.dtype.scalar, (value,), lane))
+            offset = self.at_lane(plan.offset, lane)
+            self.append(Node(ops.WRITE, part.dtype, (buffer, offset, part)))
+
+    # ---- reductions ----------------------------------------------------------------------------------
+    def _inside(self, statement: Stmt) -> list[Leaf]:
+        """The leaves inside a reduction that tell its results apart."""
+        names = statement.order[statement.first_reduced() :]
+        return [self.kernel.leaves[name] for name in names if name not in statement.reduced]
+
+    def _nest(self, leaves: Sequence[Leaf], body: Body) -> None:
+        """The body for every point of some leaves."""
+        if not leaves:
+            body()
+            return
+        self.leaf(leaves[0], lambda: self._nest(leaves[1:], body))
+
+    def _element(self, plan: Plan, offset: Node) -> tuple[Node, int]:
+        """(program offset, lanes) of the accumulators at this point."""
+        rolled = {
+            leaf.node: 0
+            for leaf in map(self.kernel.leaves.__getitem__, plan.statement.partial)
+            if isinstance(self.env.get(leaf.number), Node)
+        }
+        if rolled:  # in a rolled tail all partial accumulators are the first one
+            offset = index.substitute(offset, rolled)
+            self.prepare([offset])
+        if self.vector is None or self.vector.name in plan.statement.reduced:
+            return self.value(offset), plan.lanes
+        first, step = self.stride(offset, self.vector)
+        assert step == 1 and isinstance(self.vector.extent, int)
+        return self.value(first), self.vector.extent
+
+    def _buffers(self, plan: Plan) -> list[Node]:
+        targets = plan.statement.targets
+        if plan.accumulator is not None:
+            return [self.partials[target.arg[0]] for target in targets]
+        return [self.buffer(target) for target in targets]
+
+    def initialise(self, plan: Plan) -> None:
+        """Accumulators at the identity."""
+        statement = plan.statement
+        if plan.accumulator is not None:
+            for target in statement.targets:
+                memory = self.memory(f"{target.arg[0]}_partial", target.dtype, plan.accumulators)
+                self.partials[target.arg[0]] = memory
+        partial = [
+            self.kernel.leaves[name] for name in statement.order if name in statement.partial
+        ]
+        monoid = MONOIDS[statement.monoid or ""]
+
+        def set_identity() -> None:
+            place = plan.offset if plan.accumulator is None else plan.accumulator
+            offset, lanes = self._element(plan, place)
+            for component, buffer in enumerate(self._buffers(plan)):
+                value = constant(monoid.identity(component, buffer.dtype), buffer.dtype)
+                self.scopes[-1].registers[buffer, offset] = self.splat(value, lanes, 0)
+
+        self._nest(self._inside(statement) + partial, set_identity)
+
+    def _accumulate(self, plan: Plan) -> None:
+        statement = plan.statement
+        place = plan.offset if plan.accumulator is None else plan.accumulator
+        offset, lanes = self._element(plan, place)
+        registers = self.scopes[-1].registers
+        buffers = self._buffers(plan)
+        old = []
+        for buffer in buffers:
+            held = registers.get((buffer, offset))
+            if held is None:
+                held = self.append(Node(ops.READ, buffer.dtype.vec(lanes), (buffer, offset)))
+            old.append(held)
+        depth = len(self.scopes) - 1
+        if _is_product(statement):
+            factors = [self.splat(self.value(f), lanes, depth) for f in plan.values[0].src]
+            new = [self.append(ops.FMA(*factors, old[0]))]
+        else:
+            values = [self.splat(self.value(v), lanes, depth) for v in plan.values]
+            new = self._combine(statement.monoid or "", old, values)
+        if self.lanes_mask is not None and plan.lanes > 1:  # lanes past the end keep what they have
+            new = [
+                self.append(Node(ops.WHERE, n.dtype, (self.lanes_mask, n, o)))
+                for n, o in zip(new, old)
+            ]
+        for buffer, value in zip(buffers, new):
+            registers[buffer, offset] = value
+
+    def fold(self, plan: Plan) -> None:
+        """Partial accumulators, and then their lanes, into the result."""
+        statement, place = plan.statement, plan.accumulator
+        if place is None:
+            return
+        self.flush()
+        partial = [
+            self.kernel.leaves[name] for name in statement.order if name in statement.partial
+        ]
+        monoid = statement.monoid or ""
+
+        def fold_one() -> None:
+            states = []
+            for numbers in product(*(range(index.as_int(leaf.extent)) for leaf in partial)):
+                at = {
+                    leaf.node: n for leaf, n in zip(partial, numbers) if leaf.node.op is ops.RANGE
+                }
+                expression = index.substitute(place, at)
+                self.prepare([expression])
+                offset, lanes = self._element(plan, expression)
+                states.append(
+                    [
+                        self.append(Node(ops.READ, buffer.dtype.vec(lanes), (buffer, offset)))
+                        for buffer in self._buffers(plan)
+                    ]
+                )
+            state = self._tree(monoid, states)
+            if plan.lanes > 1:
+                state = self._across(monoid, state, plan.lanes)
+            offset, _ = self._element(plan, plan.offset)
+            for target, value in zip(statement.targets, state):
+                self.scopes[-1].registers[self.buffer(target), offset] = value
+
+        self._nest(self._inside(statement), fold_one)
+
+    def _across(self, monoid: str, state: list[Node], lanes: int) -> list[Node]:
+        """The lanes of a state combined: halves against halves, or lane by lane."""
+        if "shuffle" not in self.kernel.target.intrinsics or lanes & (lanes - 1):
+            apart = [
+                [self.append(Node(ops.LANE, s.dtype.scalar, (s,), lane)) for s in state]
+                for lane in range(lanes)
+            ]
+            return self._tree(monoid, apart)
+        half = lanes // 2
+        while half:
+            turn = tuple((lane + half) % lanes for lane in range(lanes))
+            turned = [
+                self.append(Node(ops.INTRINSIC, s.dtype, (s, s), ("shuffle", turn))) for s in state
+            ]
+            state = self._combine(monoid, state, turned)
+            half //= 2
+        return [self.append(Node(ops.LANE, s.dtype.scalar, (s,), 0)) for s in state]
+
+    def _tree(self, monoid: str, states: list[list[Node]]) -> list[Node]:
+        """States combined pairwise, neighbours at half the distance each time."""
+        while len(states) > 1:
+            half = (len(states) + 1) // 2
+            low, high = states[:half], states[half:]
+            states = [self._combine(monoid, a, b) for a, b in zip(low, high)] + low[len(high) :]
+        return states[0]
+
+    def _combine(self, monoid: str, a: Sequence[Node], b: Sequence[Node]) -> list[Node]:
+        """The monoid's operation on program nodes."""
+        places, roots, order = _template(monoid, tuple(n.dtype.scalar for n in a))
+        made: dict[Node, Node] = dict(zip(places, (*a, *b)))
+        lanes = max(n.dtype.lanes for n in (*a, *b))
+        for node in order:
+            if node in made:
+                continue
+            if node.op is ops.CONST:
+                made[node] = self.splat(node, lanes, 0)
+                continue
+            src = tuple([self.splat(made[s], lanes, len(self.scopes) - 1) for s in node.src])
+            made[node] = self.append(Node(node.op, node.dtype.vec(lanes), src, node.arg))
+        return [made[root] for root in roots]
+
+
+def _is_product(statement: Stmt) -> bool:
+    """Whether the statement sums float products, each rounded once with the sum (fma)."""
+    value = statement.values[0]
+    return statement.monoid == "add" and value.op is ops.MUL and value.dtype.is_float
+
+
+@cache
+def _template(
+    monoid: str, dtypes: tuple[DType, ...]
+) -> tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]]:
+    """(places for two states, their combination, every node of it in order)."""
+    size = len(dtypes)
+    places = tuple(
+        Node(ops.PLACEHOLDER, d, (), (number, ())) for number, d in enumerate((*dtypes, *dtypes))
+    )
+    roots = MONOIDS[monoid].combine(places[:size], places[size:])
+    return places, roots, tuple(toposort(roots))
