@@ -206,9 +206,9 @@ _STEPPED = (ops.FLOOR, ops.CEIL, ops.TRUNC, ops.RINT, ops.SQRT)
 # op -> (least argument, greatest argument, the steepest slope between them)
 _CURVES = {
     ops.EXP: (-60.0, 3.0, 20.1), ops.EXP2: (-60.0, 4.0, 11.1), ops.EXPM1: (-60.0, 3.0, 20.1),
-    ops.LOG: (0.0625, 1e6, 16.0), ops.LOG2: (0.0625, 1e6, 23.1), ops.LOG1P: (-0.5, 1e6, 2.0),
-    ops.SIN: (-1e4, 1e4, 1.0), ops.COS: (-1e4, 1e4, 1.0), ops.TANH: (-1e6, 1e6, 1.0),
-    ops.ATAN: (-1e6, 1e6, 1.0), ops.ERF: (-1e6, 1e6, 1.13),
+    ops.LOG: (0.0625, 6e4, 16.0), ops.LOG2: (0.0625, 6e4, 23.1), ops.LOG1P: (-0.5, 6e4, 2.0),
+    ops.SIN: (-1e4, 1e4, 1.0), ops.COS: (-1e4, 1e4, 1.0), ops.TANH: (-6e4, 6e4, 1.0),
+    ops.ATAN: (-6e4, 6e4, 1.0), ops.ERF: (-6e4, 6e4, 1.13), ops.TAN: (-1.0, 1.0, 3.5),
 }  # fmt: skip
 
 
@@ -225,12 +225,13 @@ def curve(maker: Maker) -> Made | None:
     x = maker.pick(lambda v: v.node.dtype.is_float)
     if x is None:
         return None
-    finite = x.array[np.isfinite(x.array)].astype(np.float64)
-    if finite.size and not (low <= finite.min() - x.error and finite.max() + x.error <= high):
-        return None
     if not x.finite and not x.exact:
         return None
-    node = build.alu(op, x.node)
+    argument = x.node
+    finite = x.array[np.isfinite(x.array)].astype(np.float64)
+    if finite.size and not (low <= finite.min() - x.error and finite.max() + x.error <= high):
+        argument = build.alu(ops.MIN, build.alu(ops.MAX, x.node, low), high)
+    node = build.alu(op, argument)
     top = Value(node, maker.evaluate(node)).magnitude
     return node, slope * x.error + 8 * epsilon(x.node.dtype) * max(top, 1e-3)
 

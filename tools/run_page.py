@@ -133,7 +133,10 @@ class Page:
             return self.lines[block.last : said.last]
         if not shown:
             return []
-        return ["", f"```{said.language if said else 'text'}", *shown, "```"]
+        fence = "```"
+        while any(line.startswith(fence) for line in shown):
+            fence += "`"
+        return ["", f"{fence}{said.language if said else 'text'}", *shown, fence]
 
     def _python(self, block: Block) -> list[str]:
         """What a block of Python shows. PageError if it raises."""
@@ -223,10 +226,10 @@ def run_page(path: Path, write: bool) -> bool:
         if after != before:
             path.write_text(after, encoding="utf-8")
         return True
-    difference = difflib.unified_diff(
+    for line in difflib.unified_diff(
         before.splitlines(), after.splitlines(), name, "as it runs", lineterm=""
-    )
-    print("\n".join(difference))
+    ):
+        print(line)
     return after == before
 
 

@@ -1,8 +1,8 @@
-"""The examples in docstrings: those of modules, classes and functions, and of public names.
+"""The examples in docstrings.
 
-A public function is written on nodes and documented for who calls it with Tensors, so its example
-is run through the method that the face makes of it. Every example sees the names that a user has
-after `from treadle import *`, NumPy as `np`, and its own module.
+They are written for who calls with Tensors, those of public functions too, although these are
+functions of nodes: every example sees the names that `from treadle import *` gives, `nn`, NumPy as
+`np`, and its own module's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import pytest
 
 import treadle
 from treadle import nn
-from treadle.graph.public import METHODS, NAMESPACE
 
 PACKAGE = Path(treadle.__file__).parent
 FINDER = doctest.DocTestFinder(exclude_empty=True, recurse=True)
@@ -40,17 +39,11 @@ def names() -> dict[str, Any]:
 
 def examples() -> Iterator[doctest.DocTest]:
     """One test for each docstring with an example."""
-    seen: set[str] = set()
     for module_name in modules():
         module = importlib.import_module(module_name)
         for found in FINDER.find(module, globs={**vars(module), **names()}):
-            if found.examples and found.docstring not in seen:
-                seen.add(found.docstring)
+            if found.examples:
                 yield found
-    for name, entry in {**NAMESPACE, **METHODS}.items():
-        if ">>>" in entry.doc and entry.doc not in seen:
-            seen.add(entry.doc)
-            yield doctest.DocTestParser().get_doctest(entry.doc, names(), name, None, None)
 
 
 @pytest.mark.parametrize("example", list(examples()), ids=lambda example: example.name)

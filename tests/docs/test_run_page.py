@@ -60,6 +60,11 @@ def test_blanks_at_ends_do_not_count() -> None:
     assert written(page) == page
 
 
+def test_an_output_with_a_fence_in_it() -> None:
+    code = "```python\nprint('```')\n```\n"
+    assert written(code) == f"{code}\n````text\n```\n````\n"
+
+
 @pytest.mark.parametrize(
     ("mark", "shown"),
     [

@@ -2,8 +2,9 @@
 
 import random
 
+import numpy as np
 import pytest
-from running import Inputs, agree, distinct, kernels, largest, leaf, reasons
+from running import Inputs, agree, distinct, kernels, largest, leaf, reasons, run
 
 from treadle.backend.base import Target
 from treadle.graph import build as b
@@ -12,6 +13,7 @@ from treadle.graph.public import METHODS
 from treadle.ir import index, ops
 from treadle.ir.dtype import float16, float32, float64, int64
 from treadle.ir.node import Node, toposort
+from treadle.ir.verify import verify
 from treadle.schedule.schedule import schedule
 
 GELU = METHODS["gelu"].function
@@ -245,6 +247,40 @@ def test_a_gathered_value_is_stored_and_a_leaf_is_not() -> None:
     assert kernels(plan) == 2
     call = list(plan.calls())[-1]
     assert [check.op for check in call.checks] == [ops.GATHER] and call.may_fail
+
+
+def test_an_index_is_checked_even_along_an_axis_of_one_element() -> None:
+    inputs = Inputs()
+    x, ids = inputs.new(), inputs.given(np.array([[0, 1, 0]]), int64)
+    base = inputs.new(1, 3)
+    row = b.reshape(x, (1, 1))
+    for root in (b.gather(row, ids, 1), b.scatter(base, ids, b.expand(row, (1, 3)), 0)):
+        plan = schedule([root], {}, Target("t", "cpu"))
+        with pytest.raises(IndexError, match="index 1 is out of range for size 1"):
+            run(plan, inputs.arrays)
+        inputs.arrays[1] = np.array([[0, 0, 0]])
+        agree([root], inputs.arrays)
+        inputs.arrays[1] = np.array([[0, 1, 0]])
+
+
+def test_a_pair_reduction_over_one_element() -> None:
+    inputs = Inputs()
+    x = inputs.new(3, 1)
+    place = b.reduce("argmax", (x, b.expand(b.iota(1, int64), (3, 1))), 1)[1]
+    (call,) = agree([place], inputs.arrays).calls()
+    assert call.reads == frozenset()
+
+
+def test_kernels_keep_the_law() -> None:
+    inputs = Inputs()
+    x, w, t = inputs.new(6, 8), inputs.new(8, 5), inputs.new(6, dtype=int64, high=5)
+    y = neural.softmax(GELU(linear.matmul(x, w)))
+    loss = losses.cross_entropy(y, t)
+    plan = agree([loss, *grad.gradients([loss], [b.ones_like(loss)], [x, w])], inputs.arrays)
+    for call in plan.calls():
+        verify([call.kernel], "kernel")
+        used = {n.arg[0] for n in toposort(call.kernel) if n.op is ops.ARG}
+        assert used == set(range(len(call.buffers)))
 
 
 def test_empty_values_take_no_kernel() -> None:

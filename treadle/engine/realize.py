@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import threading
 import weakref
+import gc
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from treadle import config
@@ -134,6 +136,20 @@ def find(device: str, normal: Normal, assigns: dict[int, int]) -> Program:
     return program
 
 
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """A block that makes many nodes, none of them garbage: the cyclic collector would walk them all,
+    again and again, and find nothing."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
+@without_collector()
 def build(device: str, roots: tuple[Node, ...], assigns: dict[int, int]) -> Program:
     """Simplify, schedule, compile."""
     backend = devices.backend(device)

@@ -257,7 +257,13 @@ def _reduce_of_expand(node: Node) -> Node | None:
     folded = reshape(folded, node.shape)
     if monoid != "add":
         return folded
-    return alu(ops.MUL, folded, _count([sizes[axis] for axis in stretched], node.dtype))
+    total = alu(ops.MUL, folded, _count([sizes[axis] for axis in stretched], node.dtype))
+    return total if others else _as_sum(total)
+
+
+def _as_sum(x: Node) -> Node:
+    """A value as a sum has it: a float sum begins with 0, so it is never -0.0."""
+    return alu(ops.ADD, x, 0) if x.dtype.is_float else x
 
 
 def _count(sizes: Sequence[Any], dtype: DType) -> Node:
@@ -289,7 +295,7 @@ def _indicator(node: Node) -> Node | None:
     for number, wanted in (test.src, test.src[::-1]):
         constant_along = wanted.op is ops.EXPAND and wanted.src[0].shape[axis] == 1
         if constant_along and _counts_along(number, axis):
-            return reshape(_element(f, wanted.src[0], axis), node.shape)
+            return _as_sum(reshape(_element(f, wanted.src[0], axis), node.shape))
     return None
 
 

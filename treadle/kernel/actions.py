@@ -9,9 +9,9 @@ A schedule is a list of them. Each is one line of text that parses back (`schedu
     grid i0, j1
 
 An action is a frozen dataclass; calling it with a kernel returns the new kernel or raises
-`ScheduleError`, which says why it does not apply. Where the leaves of a statement stand follows from
-their kinds (grid, local, loop, unroll, vector, outermost first); within a kind, `grid` and `unroll`
-put them in the order in which they name them, and `reorder` arranges the rest.
+`ScheduleError`, which says why it does not apply. Where the leaves of a statement stand follows
+from their kinds (grid, local, loop, unroll, vector, outermost first); within a kind, `grid` and
+`unroll` put them in the order in which they name them, and `reorder` arranges the rest.
 """
 
 from __future__ import annotations
@@ -244,8 +244,8 @@ def legal(kernel: Kernel) -> Kernel:
             shared = set(_common(writer.order, statement.order)) & writer.reduced
             if shared:
                 raise ScheduleError(
-                    f"{statement.name} would read {name} inside the loop {min(shared)}, which it is "
-                    "still summed over"
+                    f"{statement.name} would read {name} inside the loop {min(shared)}, which it "
+                    "is still summed over"
                 )
         for target in statement.targets:
             if isinstance(target.arg[0], str):
@@ -358,7 +358,8 @@ def grid(*leaves: str) -> Kind:
 
 
 def local(*leaves: str, slot: int | None = None) -> Kind:
-    """These leaves as the threads of a block. slot: threads shared by the leaves of several ranges."""
+    """These leaves as the threads of a block. slot: threads shared by the leaves of several
+    ranges."""
     return Kind("local", leaves, slot)
 
 

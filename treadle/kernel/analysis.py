@@ -22,8 +22,8 @@ _ADDRESS = (ops.ISUM, ops.IPROD, ops.IFLOOR, ops.IMOD, ops.IMAX, ops.IMIN, ops.C
 
 @dataclass(frozen=True)
 class Access:
-    """A load or store of a buffer of the call: its node (the target of a store) and the flat offset,
-    over the nodes of leaves."""
+    """A load or store of a buffer of the call: its node (the target of a store) and the flat
+    offset, over the nodes of leaves."""
 
     node: Node
     offset: Node

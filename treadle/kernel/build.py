@@ -7,8 +7,8 @@ loop that it does not depend on is entered by what reads it, so
     level(q, sink) = the longest chain of reductions below the sink that do not depend on range q
 
 and sinks with equal paths so far and equal (level, range) share the loop. This one rule places loop
-invariants, merges sibling reductions (sum and sum of squares) and makes the three loops of a softmax
-one row loop with three inner ones.
+invariants, merges sibling reductions (sum and sum of squares) and makes the three loops of a
+softmax one row loop with three inner ones.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class _Sink:
 
 
 def build(sink: Node, target: Target) -> Kernel:
-    """The kernel of a SINK of stores (docs/design.md, section 3), unscheduled: every leaf a loop."""
+    """The kernel of a SINK of stores (docs/design.md, section 3), unscheduled: every leaf a
+    loop."""
     order = toposort(sink)
     sizes = {n.arg[0]: n.arg[1] for n in order if n.op is ops.RANGE}
     sinks = _collect(order)

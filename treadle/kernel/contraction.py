@@ -6,8 +6,8 @@ element that is read serves several products. Which range lies in lanes is a cho
     lanes along an output    one factor is a vector, the other one number for all lanes (matmul)
     lanes along the sum      both factors are vectors, lanes are added up at the end (A @ B.T)
 
-A factor that is read at a stride is packed into panels first; a result that is stored at a stride is
-written by loops of its own. Every choice has a cost in cycles and the least is taken; nothing is
+A factor that is read at a stride is packed into panels first; a result that is stored at a stride
+is written by loops of its own. Every choice has a cost in cycles and the least is taken; nothing is
 measured. The constants come from measurements of 64 schedules on 13 shapes.
 """
 
@@ -62,7 +62,8 @@ class Contraction:
 
 @dataclass(frozen=True)
 class Tile:
-    """`rows` numbers (or vectors) against `vectors` vectors of `lanes` each (1: vectors of the sum)."""
+    """`rows` numbers (or vectors) against `vectors` vectors of `lanes` each (1: vectors of the
+    sum)."""
 
     rows: int
     vectors: int
@@ -124,7 +125,7 @@ def schedule(plan: Plan, contraction: Contraction) -> None:
         _outer_tiles(plan, choice)
 
 
-# ---- choices -----------------------------------------------------------------------------------------
+# ---- choices -------------------------------------------------------------------------------------
 def _choices(plan: Plan, contraction: Contraction) -> Iterator[Choice]:
     for side in (contraction, contraction.turned()):
         for lanes in side.columns:
@@ -267,7 +268,7 @@ def _size(extent: Extent) -> int:
     return max(1, extent if isinstance(extent, int) else min(upper(extent), 512))
 
 
-# ---- lanes along an output ---------------------------------------------------------------------------
+# ---- lanes along an output -----------------------------------------------------------------------
 def _outer_tiles(plan: Plan, choice: Choice) -> None:
     contraction, lanes, row, tile = choice.contraction, choice.lanes, choice.row, choice.tile
     apart, along_rows = not _stored_along(plan, lanes), _stored_along(plan, row)
@@ -322,8 +323,8 @@ def _split_rows(plan: Plan, row: str, rows: int, others: Sequence[str]) -> tuple
 def _outer_loops(
     plan: Plan, others: Sequence[str], panels: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(leaves that are tasks, leaves that are loops inside one): as few ranges as give enough tasks,
-    the panels of the lanes last."""
+    """(leaves that are tasks, leaves that are loops inside one): as few ranges as give enough
+    tasks, the panels of the lanes last."""
     if plan.work() < SERIAL_WORK:
         return (), (*others, panels)
     wanted = TASKS_PER_THREAD * plan.target.threads
@@ -365,11 +366,14 @@ def _pack(plan: Plan, choice: Choice, tasks: Sequence[str]) -> None:
     shared = points(plan.kernel, same) > 2 or not tasks or tasks[-1] != f"{lanes}o"
     layout = () if axis == load.arg - 1 else (*(a for a in range(load.arg) if a != axis), axis)
     buffer = stage_name(plan.kernel, load)
-    if shared and tasks:
-        plan.do(Stage(buffer, "root", "panel", "root", layout))
-    else:
-        at = f"{lanes}o" if f"{lanes}o" in statement.order else statement.order[0]
-        plan.do(Stage(buffer, at, "panel", layout=layout))
+    at = f"{lanes}o" if f"{lanes}o" in statement.order else statement.order[0]
+    try:
+        if shared and tasks:
+            plan.do(Stage(buffer, "root", "panel", "root", layout))
+        else:
+            plan.do(Stage(buffer, at, "panel", layout=layout))
+    except ScheduleError:
+        return  # it is read where no loop goes: gathered, then
     own = f"panel{axis}"
     plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
     plan.do(vector(f"{own}v"))
@@ -414,7 +418,8 @@ def _stage_guarded(plan: Plan, choice: Choice, at: str) -> None:
 
 
 def _store_apart(plan: Plan, choice: Choice, along_rows: bool) -> None:
-    """The store in loops of its own, its lanes along the rows of the tile if they are contiguous."""
+    """The store in loops of its own, its lanes along the rows of the tile if they are
+    contiguous."""
     row, tile = choice.row, choice.tile
     statement = plan.kernel.statement(choice.contraction.statement.name)
     loops = [name for name in kept(statement) if plan.kernel.leaves[name].kind in ("grid", "loop")]
@@ -431,7 +436,7 @@ def _store_apart(plan: Plan, choice: Choice, along_rows: bool) -> None:
         plan.do(vector(lanes))
 
 
-# ---- lanes along the sum -----------------------------------------------------------------------------
+# ---- lanes along the sum -------------------------------------------------------------------------
 def _dot_tiles(plan: Plan, choice: Choice) -> None:
     contraction, lanes, row, column = choice.contraction, choice.lanes, choice.row, choice.column
     tile = choice.tile

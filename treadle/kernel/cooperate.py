@@ -93,7 +93,7 @@ class CooperateTasks:
                 outside = statement.order[0]
                 if kernel.leaves[outside].kind != "grid":
                     raise ScheduleError(
-                        f"{self.leaf} is inside {outside} in {statement.name}: put it outermost first"
+                        f"{self.leaf} is inside {outside} in {statement.name}: put it outermost"
                     )
 
     def _halves(

@@ -1,7 +1,7 @@
 """Expressions of the kernel stage as nodes of the program stage, each at the outermost place.
 
-The walker (`lower.py`) opens and closes scopes (loops, conditions) and says what every leaf is now: a
-loop counter, a number (unrolled), or the lanes of a vector. `Emitter.value(node)` then gives the
+The walker (`lower.py`) opens and closes scopes (loops, conditions) and says what every leaf is now:
+a loop counter, a number (unrolled), or the lanes of a vector. `Emitter.value(node)` then gives the
 program node of a kernel node. It is emitted once, in the outermost open scope that binds what it
 depends on: loop-invariant hoisting and common subexpressions are the same look-up, since kernel and
 program nodes are interned. Addresses are sums; each partial sum is placed by the same rule.
@@ -31,8 +31,8 @@ def constant(value: int | float | bool, dtype: DType) -> Node:
 @dataclass
 class Scope:
     """An open loop, condition or block. items: what is emitted in it so far. bound: the leaves that
-    it binds, as a mask. memo: values by (kernel node, state). placed: program nodes that stand in it.
-    registers: elements of scratch that have not been written back: their current values."""
+    it binds, as a mask. memo: values by (kernel node, state). placed: program nodes that stand in
+    it. registers: elements of scratch that have not been written back: their current values."""
 
     head: Node | None = None
     bound: int = 0
@@ -143,7 +143,7 @@ class Emitter:
                     fields |= mask
             info[node] = (needs, fields)
 
-    # ---- placing -----------------------------------------------------------------------------------
+    # ---- placing ---------------------------------------------------------------------------------
     def depth(self, needs: int) -> int:
         """The outermost open scope in which a value that depends on these leaves can stand."""
         for depth in range(len(self.scopes) - 1, 0, -1):
@@ -182,7 +182,7 @@ class Emitter:
         self.params[node] = None
         return node
 
-    # ---- values ------------------------------------------------------------------------------------
+    # ---- values ----------------------------------------------------------------------------------
     def value(self, root: Node) -> Node:
         """The program node that has the value of a prepared kernel node at this point."""
         info, scopes = self.info, self.scopes
@@ -241,7 +241,7 @@ class Emitter:
         parts = tuple([self.at_lane(node, lane) for lane in range(lanes)])
         return self.place(Node(ops.PACK, node.dtype.vec(lanes), parts), depth)
 
-    # ---- memory ------------------------------------------------------------------------------------
+    # ---- memory ----------------------------------------------------------------------------------
     def stride(self, offset: Node, leaf: Leaf) -> tuple[Node, int | None]:
         """(offset of lane 0, stride of the lanes); a stride of None if the offset is not affine in
         the lane or the stride is not known."""
@@ -268,7 +268,8 @@ class Emitter:
         return (first, *node.src[2:]) if first is not None else ()
 
     def buffer(self, node: Node) -> Node:
-        """What a program addresses for a buffer: a parameter, or the scratch buffer as it is now."""
+        """What a program addresses for a buffer: a parameter, or the scratch buffer as it is
+        now."""
         name = node.arg[0]
         if name in self.defined:
             return self.defined[name]
@@ -313,7 +314,7 @@ class Emitter:
         src = (buffer, self.value(offset)) if guard is None else (buffer, self.value(offset), guard)
         return self.place(Node(ops.READ, node.dtype.vec(lanes), src), depth)
 
-    # ---- rules by op ---------------------------------------------------------------------------------
+    # ---- rules by op -----------------------------------------------------------------------------
     def _leaf_value(self, node: Node, depth: int) -> Node:
         now = self.env.get(node.arg[0])
         if now is None:
@@ -340,15 +341,15 @@ class Emitter:
     def _sum(self, node: Node, depth: int) -> Node:
         """constant + sum of coefficient * atom, outer atoms first, so that each partial sum is
         invariant in the loops inside it. Numbers are added here; vectors come last."""
-        total, factors = node.arg
+        total: int = node.arg[0]
         scalars: list[tuple[int, Node, int]] = []
         vectors: list[tuple[Node, int]] = []
-        for atom, factor in zip(node.src, factors):
-            if atom.op is ops.RANGE and isinstance(self.env.get(atom.arg[0]), int):
-                total += factor * self.env[atom.arg[0]]  # type: ignore[operator]
-                continue
-            value = self.value(atom)
-            if value.op is ops.CONST:
+        for atom, factor in zip(node.src, node.arg[1]):
+            now = self.env.get(atom.arg[0]) if atom.op is ops.RANGE else None
+            value = self.value(atom) if now is None else now
+            if isinstance(value, int):
+                total += factor * value
+            elif value.op is ops.CONST:
                 total += factor * value.arg
             elif value.dtype.lanes > 1:
                 vectors.append((value, factor))
@@ -391,24 +392,25 @@ class Emitter:
         a, b = self.value(node.src[0]), self.value(node.src[1])
         lanes = max(a.dtype.lanes, b.dtype.lanes)
         a, b = self.splat(a, lanes, depth), self.splat(b, lanes, depth)
-        number = lambda n: self.splat(constant(n, INDEX), lanes, 0)  # noqa: E731
+
+        def number(n: int) -> Node:
+            return self.splat(constant(n, INDEX), lanes, 0)
+
         low = index.bounds(node.src[0])[0]
+        divisor = node.src[1]
         if low >= 0:
             return self.place(op(a, b), depth)
-        divisor = node.src[1]
         if divisor.op is ops.CONST:
             up = -(low // divisor.arg)
             moved = self.place(ops.ADD(a, number(up * divisor.arg)), depth)
             result = self.place(op(moved, b), depth)
             return self.place(ops.SUB(result, number(up)), depth) if quotient else result
         rest = self.place(ops.TMOD(a, b), depth)
-        below = self.place(Node(ops.LT, bool_.vec(lanes), (rest, number(0))), depth)
-        if quotient:
-            toward_zero = self.place(ops.TDIV(a, b), depth)
-            down = self.place(ops.SUB(toward_zero, number(1)), depth)
-            return self.place(Node(ops.WHERE, a.dtype, (below, down, toward_zero)), depth)
-        raised = self.place(ops.ADD(rest, b), depth)
-        return self.place(Node(ops.WHERE, a.dtype, (below, raised, rest)), depth)
+        below = self.place(ops.LT(rest, number(0), dtype=bool_.vec(lanes)), depth)
+        truncated = self.place(ops.TDIV(a, b), depth) if quotient else rest
+        change = ops.SUB(truncated, number(1)) if quotient else ops.ADD(rest, b)
+        corrected = self.place(change, depth)
+        return self.place(ops.WHERE(below, corrected, truncated, dtype=a.dtype), depth)
 
     def _extreme(self, node: Node, depth: int) -> Node:
         op = ops.MAX if node.op is ops.IMAX else ops.MIN

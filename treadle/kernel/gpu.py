@@ -1,8 +1,8 @@
 """Actions that only an emitter for GPUs acts on: matrix instructions and how pipelines run.
 
 They change no meaning: the kernel records them, checked against the statement and the target, and
-`check` judges the whole list at the end. Source of the preconditions: what the instructions of sm_90a
-demand, and the pipelines that reached the vendor's speed.
+`check` judges the whole list at the end. Source of the preconditions: what the instructions of
+sm_90a demand, and the pipelines that reached the vendor's speed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from treadle.ir import index, ops
-from treadle.ir.node import Node, toposort
+from treadle.ir.node import toposort
 from treadle.kernel.kernel import Kernel, ScheduleError, Stmt, home, loads
 from treadle.kernel.layout import layouts
 
@@ -141,7 +141,7 @@ class Snake:
         return kernel.with_leaves(replace(leaf, snake=True))
 
 
-# ---- the whole list ----------------------------------------------------------------------------------
+# ---- the whole list ------------------------------------------------------------------------------
 def check(kernel: Kernel) -> None:
     """Judges a finished schedule for a GPU. ScheduleError says what is wrong."""
     if kernel.target.kind == "gpu":
@@ -158,7 +158,8 @@ def _check_block(kernel: Kernel) -> None:
         threads = max(threads, own)
     if threads > kernel.target.block_threads:
         raise ScheduleError(
-            f"a block has {threads} threads; {kernel.target.name} runs {kernel.target.block_threads}"
+            f"a block has {threads} threads; {kernel.target.name} can run "
+            f"{kernel.target.block_threads}"
         )
 
 
@@ -193,7 +194,7 @@ def _check_operands(kernel: Kernel) -> None:
             scratch = kernel.scratch.get(name) if isinstance(name, str) else None
             if scratch is None or scratch.scope != "shared":
                 raise ScheduleError(
-                    f"{statement.name}: both operands of mma must be staged, shared"
+                    f"{statement.name}: both operands of mma are to be staged, shared"
                 )
             if scratch.copy == "tma" and scratch.depth - 1 - statement.inflight < 1:
                 raise ScheduleError(

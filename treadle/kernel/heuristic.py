@@ -14,8 +14,10 @@ here. For those, in this order:
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 from treadle.backend.base import Target
 from treadle.ir import index
+from treadle.kernel import contraction
 from treadle.kernel.actions import (
     Action,
     Fuse,
@@ -27,7 +29,6 @@ from treadle.kernel.actions import (
     unroll,
     vector,
 )
-from treadle.kernel import contraction
 from treadle.kernel.analysis import points, upper
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt
@@ -105,10 +106,10 @@ def _mergeable(plan: Plan, outer: str, inner: str) -> bool:
     return True
 
 
-# ---- keep ------------------------------------------------------------------------------------------
+# ---- keep ----------------------------------------------------------------------------------------
 def keep_dear_values(plan: Plan) -> None:
-    """Stores a value that is dear and needed again in a later loop of its row (the exponentials of a
-    softmax), where the row stays in the first cache."""
+    """Stores a value that is dear and needed again in a later loop of its row (the exponentials of
+    a softmax), where the row stays in the first cache."""
     for statement in plan.kernel.statements:
         if not statement.reduced or plan.facts[statement.name].cost < KEEP_COST:
             continue
@@ -122,7 +123,7 @@ def keep_dear_values(plan: Plan) -> None:
     plan.note_facts()
 
 
-# ---- lanes -----------------------------------------------------------------------------------------
+# ---- lanes ---------------------------------------------------------------------------------------
 def choose_lanes(plan: Plan) -> dict[str, int]:
     """leaf -> lanes, at most one leaf in each statement, the heaviest statements first."""
     chosen: dict[str, int] = {}
@@ -172,7 +173,7 @@ def _lane_count(plan: Plan, name: str) -> int:
     return max(lanes, 2)
 
 
-# ---- tasks -----------------------------------------------------------------------------------------
+# ---- tasks ---------------------------------------------------------------------------------------
 def _parallel_prefix(plan: Plan) -> list[str]:
     """The leading ranges that all statements share and none reduces."""
     first, *others = plan.kernel.statements
@@ -244,7 +245,7 @@ def _cut_reduction(plan: Plan, lanes: dict[str, int], work: int) -> None:
         lanes[f"{name}p"] = lanes.pop(name)
 
 
-# ---- columns ---------------------------------------------------------------------------------------
+# ---- columns -------------------------------------------------------------------------------------
 def by_columns(plan: Plan, lanes: dict[str, int], work: int) -> bool:
     """Reductions whose lanes lie along the results, and whose rows are far apart: each pass takes a
     few whole rows, with the accumulators of many columns in the first cache. Walking one column
@@ -302,7 +303,7 @@ def _cut_rows(plan: Plan, row: str, pieces: int) -> str:
     return f"{row}p"
 
 
-# ---- lanes and unrolling ---------------------------------------------------------------------------
+# ---- lanes and unrolling -------------------------------------------------------------------------
 def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     """A range in lanes: vectors, several at once, and a grid leaf where it is to give the tasks."""
     leaf = plan.kernel.leaves[name]

@@ -1,14 +1,14 @@
 """What a kernel means, whatever its schedule: `interpret(kernel, arrays, scalars, variables)`.
 
 Every leaf of a statement is an axis of NumPy arrays. A scratch buffer is the whole array of its
-logical places, once for each iteration of its home (the loops that its writer and its readers share);
-so neither the order of loops nor where memory lies has a part in the meaning. Actions must keep it:
-tests run a kernel before and after and compare.
+logical places, once for each iteration of its home (the loops that its writer and its readers
+share); so neither the order of loops nor where memory lies has a part in the meaning. Actions must
+keep it: tests run a kernel before and after and compare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import prod
 
@@ -123,7 +123,8 @@ class _Run:
         if node.op in _INDEX_MEANING:
             return _INDEX_MEANING[node.op](node, *src)
         assert node.op.meaning is not None
-        return round_to(node.dtype, node.op.meaning(node, *src))
+        value: Array = node.op.meaning(node, *src)
+        return round_to(node.dtype, value)
 
     def load(self, node: Node, place: list[Array], guard: Array | None) -> Array:
         """Elements of a buffer; where the guard is false, or outside, 0."""
@@ -315,7 +316,7 @@ def _product(node: Node, *factors: Array) -> Array:
     return result
 
 
-_INDEX_MEANING = {
+_INDEX_MEANING: dict[ops.Op, Callable[..., Array]] = {
     ops.ISUM: _sum,
     ops.IPROD: _product,
     ops.IFLOOR: lambda node, a, b: np.floor_divide(a, np.where(b == 0, 1, b)),

@@ -13,7 +13,8 @@ statement:
     copy     a reduce without reduced leaves and without a monoid: writes scratch (staging)
 
 A scratch buffer is addressed logically, one index per dimension, like any other buffer. What it
-occupies follows from the schedule: the leaves that its writer and all its readers share need no room.
+occupies follows from the schedule: the leaves that its writer and all its readers share need no
+room.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import Any
 
 from treadle.backend.base import Target
 from treadle.ir import index, ops
@@ -241,8 +241,9 @@ class Kernel:
         return {}
 
     def over_ranges(self, root: Node) -> Node:
-        """An expression of a statement, over the nodes of ranges that have leaves. Addresses must be
-        whole by then: a sum over the parts of a fused range folds to the range, its terms do not."""
+        """An expression of a statement, over the nodes of ranges that have leaves. Addresses must
+        be whole by then: a sum over the parts of a fused range folds to the range, its terms do
+        not."""
         return index.substitute(root, self.parts) if self.parts else root
 
     def over_leaves(self, root: Node) -> Node:
@@ -368,8 +369,12 @@ def show_extent(extent: Extent) -> str:
     return str(extent) if isinstance(extent, int) else show_expression(extent)
 
 
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
-          "and": "&", "or": "|", "xor": "^"}  # fmt: skip
+# fmt: off
+_INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
+    "and": "&", "or": "|", "xor": "^",
+}
+# fmt: on
 
 
 def show_expression(root: Node, names: Mapping[int, str] | None = None) -> str:

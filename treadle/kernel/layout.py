@@ -1,7 +1,7 @@
 """Where elements lie: flat offsets into the buffers of a call and into scratch buffers.
 
-A scratch buffer is addressed logically. In memory a dimension needs room only for what varies inside
-the buffer's home (the leaves that its writer shares with all its readers):
+A scratch buffer is addressed logically. In memory a dimension needs room only for what varies
+inside the buffer's home (the leaves that its writer shares with all its readers):
 
     position in dimension d = index of d with the home's leaves at 0
 
@@ -16,15 +16,16 @@ from math import prod
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node
-from treadle.kernel.kernel import Extent, Kernel, Stmt, home, loads
+from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt, home, loads
 
 ROOT = "root"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How one scratch buffer lies in memory: its strides by dimension, what its least place would be
-    without a correction, its elements, and the leaves of its home, which do not move it (their nodes, and all of them as a mask)."""
+    """How one scratch buffer lies in memory: its strides by dimension, what its least place would
+    be without a correction, its elements, and the leaves of its home, which do not move it (their
+    nodes, and all of them as a mask)."""
 
     strides: tuple[Extent, ...]
     first: Node
@@ -112,8 +113,13 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
     layout = Layout(tuple(strides), first, index.product(extents), leaves, bits)
     if scratch.scope == ROOT:
         return layout
-    ends = (layout.inside(kernel.over_leaves(layout.offset(place))) for place in set(places))
-    return replace(layout, size=max(index.bounds(end)[1] for end in ends) + 1)
+    size = 1
+    for place in set(places):
+        offset = kernel.over_leaves(layout.offset(place))
+        if any(a.free & bits and a.op is not ops.RANGE for _, a in index.terms(offset)[1]):
+            raise ScheduleError(f"where {name} is used jumps with the loops around it")
+        size = max(size, index.bounds(layout.inside(offset))[1] + 1)
+    return replace(layout, size=size)
 
 
 def _padded(kernel: Kernel, size: Extent, places: list[Node], writer: Stmt) -> Extent:

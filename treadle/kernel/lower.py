@@ -54,8 +54,8 @@ def _require_cpu(kernel: Kernel) -> None:
             apart = grid_of(kernel, writer) != grid_of(kernel, statement)
             if apart and kernel.scratch[name].scope != "root":
                 raise ScheduleError(
-                    f"{statement.name} reads {name} in another phase than it is written in: it must "
-                    "live in scope root"
+                    f"{statement.name} reads {name} in another phase than it is written in: it "
+                    "must live in scope root"
                 )
 
 
@@ -88,8 +88,8 @@ class _Walker(StatementEmitter):
         inner = [leaf for leaf in leaves if leaf.kind not in OUTER]
         if leaves != outer + inner:
             raise ScheduleError(
-                f"range {owner.name}: {inner[0].name} is outside {outer[-1].name}, so its parts must "
-                f"cover exactly {index.spell(owner.extent)}; choose sizes that divide it"
+                f"range {owner.name}: {inner[0].name} is outside {outer[-1].name}, so its parts "
+                f"must cover exactly {index.spell(owner.extent)}; choose sizes that divide it"
             )
         if not outer:
             self.limits[owner.name] = _Limit(owner.extent, not isinstance(owner.extent, int))
@@ -98,7 +98,7 @@ class _Walker(StatementEmitter):
             self.closure[leaf.number] = self.closure.get(leaf.number, 0) | outer[-1].bit
         return outer[-1]
 
-    # ---- a phase -----------------------------------------------------------------------------------
+    # ---- a phase ---------------------------------------------------------------------------------
     def function(self, phase: Phase, name: str) -> Function:
         """The phase as a function."""
         for statement in _statements(phase.body):
@@ -164,7 +164,7 @@ class _Walker(StatementEmitter):
             size = index.as_int(self.layouts[name].size)
             self.defined[name] = self.memory(name, self.kernel.scratch[name].node.dtype, size)
 
-    # ---- leaves ------------------------------------------------------------------------------------
+    # ---- leaves ----------------------------------------------------------------------------------
     def leaf(self, leaf: Leaf, body: Body) -> None:
         """The body for every value of a leaf."""
         owner = self.kernel.range_of[leaf.name]
@@ -277,9 +277,11 @@ class _Walker(StatementEmitter):
     def _unrolled(self, owner: Range, leaf: Leaf, limit: _Limit | None, body: Body) -> None:
         assert isinstance(leaf.extent, int)
         step = self.kernel.step(leaf.name)
-        for position in range(leaf.extent):
-            if limit is not None and self._static_inner(owner) + position * step >= limit.size:  # type: ignore[operator]
-                break
+        count = leaf.extent
+        if limit is not None:
+            assert isinstance(limit.size, int)
+            count = min(count, -(-(limit.size - self._static_inner(owner)) // step))
+        for position in range(count):
             self.env[leaf.number] = position
             self.set_field(leaf, position)
             self._open(owner, leaf, body)
@@ -288,8 +290,13 @@ class _Walker(StatementEmitter):
 
     def _static_inner(self, owner: Range) -> int:
         """The position inside the tile, where all its open leaves are unrolled."""
-        inner = (leaf for leaf in self.opened.get(owner.name, ()) if leaf.kind not in OUTER)
-        return sum(self.kernel.step(leaf.name) * self.env[leaf.number] for leaf in inner)  # type: ignore[misc]
+        total = 0
+        for leaf in self.opened.get(owner.name, ()):
+            if leaf.kind not in OUTER:
+                position = self.env[leaf.number]
+                assert isinstance(position, int)
+                total += self.kernel.step(leaf.name) * position
+        return total
 
     def _in_vector(self, owner: Range, leaf: Leaf, limit: _Limit | None, body: Body) -> None:
         assert isinstance(leaf.extent, int)
@@ -313,12 +320,12 @@ class _Walker(StatementEmitter):
 
     def _inner_now(self, owner: Range) -> Node:
         """The position inside the tile with unrolled leaves as the numbers that they are."""
-        numbers = {
-            leaf.node: self.env[leaf.number]
-            for leaf in self.opened.get(owner.name, ())
-            if isinstance(self.env.get(leaf.number), int) and leaf.node.op is ops.RANGE
-        }
-        return index.substitute(self._inner(owner), numbers)  # type: ignore[arg-type]
+        numbers: dict[Node, int] = {}
+        for leaf in self.opened.get(owner.name, ()):
+            position = self.env.get(leaf.number)
+            if isinstance(position, int) and leaf.node.op is ops.RANGE:
+                numbers[leaf.node] = position
+        return index.substitute(self._inner(owner), numbers)
 
 
 def _statements(items: Sequence[Loop | Stmt]) -> list[Stmt]:

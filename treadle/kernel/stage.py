@@ -1,9 +1,9 @@
 """Staging: what several iterations read is brought closer, once.
 
 `Stage` copies the part of a buffer that runs inside a leaf needs into a scratch buffer: a packed
-panel of a matrix, a patch of an image with its border of zeros. `Keep` stores an expression while it
-is reduced, for the loops that need it again. Both add an ordinary statement (a copy) whose leaves
-are scheduled like any others; what reads them then reads the scratch buffer.
+panel of a matrix, a patch of an image with its border of zeros. `Keep` stores an expression while
+it is reduced, for the loops that need it again. Both add an ordinary statement (a copy) whose
+leaves are scheduled like any others; what reads them then reads the scratch buffer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.kernel.actions import legal, require_new
 from treadle.kernel.kernel import (
-    Extent,
     Kernel,
     Leaf,
     Range,
@@ -34,13 +33,14 @@ ROOT = "root"
 class Stage:
     """Copies what is read of a buffer inside the leaf `at` into scratch memory called `name`.
 
-    buffer: `arg` and its position; `arg1#0`, `arg1#1` where it is read at several places. at: a leaf of every reader, or "root" for the whole kernel (then
-    the copy is a phase of its own, before). scope: "thread" | "shared" | "root". layout: the
-    buffer's axes as they lie in the scratch memory, outermost first; all of them if it is empty.
-    The copy's leaves are called name0, name1, ... by axis; axes that do not vary have none.
+    buffer: `arg` and its position; `arg1#0`, `arg1#1` where it is read at several places. at: a
+    leaf of every reader, or "root" for the whole kernel (then the copy is a phase of its own,
+    before). scope: "thread" | "shared" | "root". layout: the buffer's axes as they lie in the
+    scratch memory, outermost first; all of them if it is empty. The copy's leaves are called name0,
+    name1, ... by axis; axes that do not vary have none.
 
-    For GPU targets: pad, swizzle, copy, depth and producer say how the memory is laid out and filled
-    (see `Scratch`); readers names the statements that read it (all, if it is empty).
+    For GPU targets: pad, swizzle, copy, depth and producer say how the memory is laid out and
+    filled (see `Scratch`); readers names the statements that read it (all, if it is empty).
     """
 
     buffer: str
@@ -148,7 +148,8 @@ class Stage:
 
 
 def _reads_of(kernel: Kernel, buffer: str) -> dict[Node, list[Stmt]]:
-    """Every load of a buffer (`arg1`, or a scratch buffer's name), with the statements that do it."""
+    """Every load of a buffer (`arg1`, or a scratch buffer's name), with the statements that do
+    it."""
     found: dict[Node, list[Stmt]] = {}
     for statement in kernel.statements:
         for load in loads(statement):
@@ -159,7 +160,8 @@ def _reads_of(kernel: Kernel, buffer: str) -> dict[Node, list[Stmt]]:
 
 
 def stage_name(kernel: Kernel, load: Node) -> str:
-    """What `Stage` calls a load: its buffer, and which of the buffer's loads if there are several."""
+    """What `Stage` calls a load: its buffer, and which of the buffer's loads if there are
+    several."""
     where = load.src[0].arg[0]
     buffer = where if isinstance(where, str) else f"arg{where}"
     found = list(_reads_of(kernel, buffer))
@@ -197,9 +199,9 @@ class _Box:
                 self.moving.append(None)
                 continue
             if any(atom.op is not ops.RANGE for _, atom in index.terms(rest)[1]):
-                raise ScheduleError(
-                    f"axis {axis} is read at places that do not follow from the loops"
-                )
+                if i.free & ~inner:
+                    raise ScheduleError(f"the places on axis {axis} jump with the outer loops")
+                outer, rest = index.as_node(0), i  # all that it can be
             low, high = index.bounds(rest)
             own = f"{name}{axis}"
             require_new(kernel, [own])
@@ -251,7 +253,8 @@ class _Box:
 @dataclass(frozen=True)
 class Keep:
     """Stores what a statement reduces, element by element, in scratch memory called `name`, and
-    reads it there in every later statement that computes the same of another loop over the range."""
+    reads it there in every later statement that computes the same of another loop over the
+    range."""
 
     statement: str
     name: str
@@ -297,8 +300,8 @@ class Keep:
 
 
 def _renaming(kernel: Kernel, own: Sequence[Range], statement: Stmt) -> dict[Node, Node] | None:
-    """Which ranges of another statement stand for the writer's: those at the same depth, of the same
-    extent."""
+    """Which ranges of another statement stand for the writer's: those at the same depth, of the
+    same extent."""
     theirs = [kernel.range_of[name] for name in statement.order]
     if len(theirs) < len(own) or any(a.extent != b.extent for a, b in zip(own, theirs)):
         return None

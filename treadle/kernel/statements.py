@@ -1,9 +1,9 @@
 """Statements and reductions as program nodes, one execution at a time.
 
-Accumulators of a reduction are scratch elements. Between loops they are kept in values (`registers`),
-so that an unrolled tile with constant offsets needs no memory at all after promotion. Partial
-accumulators (one per step of a `cooperate` leaf, one per lane of a reduced vector) are memory of
-their own, folded into the result when the reduction closes.
+Accumulators of a reduction are scratch elements. Between loops they are kept in values
+(`registers`), so that an unrolled tile with constant offsets needs no memory at all after
+promotion. Partial accumulators (one per step of a `cooperate` leaf, one per lane of a reduced
+vector) are memory of their own, folded into the result when the reduction closes.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class StatementEmitter(Emitter):
             self.prepare([plan.accumulator])
         return plan
 
-    # ---- statements ----------------------------------------------------------------------------------
+    # ---- statements ------------------------------------------------------------------------------
     def statement(self, plan: Plan) -> None:
         """One execution of a statement (for every lane at once under a vector leaf)."""
         if plan.statement.is_store:
@@ -156,7 +156,7 @@ class StatementEmitter(Emitter):
             offset = self.at_lane(plan.offset, lane)
             self.append(Node(ops.WRITE, part.dtype, (buffer, offset, part)))
 
-    # ---- reductions ----------------------------------------------------------------------------------
+    # ---- reductions ------------------------------------------------------------------------------
     def _inside(self, statement: Stmt) -> list[Leaf]:
         """The leaves inside a reduction that tell its results apart."""
         names = statement.order[statement.first_reduced() :]

@@ -7,12 +7,12 @@ and a program of hundreds of kernels needs a few dozen compilations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from treadle.ir import index, ops
-from treadle.ir.dtype import DType, void
+from treadle.ir.dtype import DType, int64, void
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node, remember, toposort
@@ -134,8 +134,8 @@ class Builder:
             may_fail=bool(self.checks),
             reasons=tuple(draft.reasons),
             device=draft.device,
-            reads=frozenset([b for b, access in self.arguments if not access.startswith("store")]),
-            writes=frozenset([b for b, access in self.arguments if access.startswith("store")]),
+            reads=frozenset([buffer for buffer, access in self.arguments if access != "store"]),
+            writes=frozenset([buffer for buffer, access in self.arguments if access == "store"]),
         )
 
     def _renumbered(self, sink: Node) -> Node:
@@ -154,20 +154,11 @@ class Builder:
     # ---- stores ----------------------------------------------------------------------------------
     def _targets(self, output: Output) -> list[tuple[Node, Position]]:
         """The buffers that a store goes to. They come first among a kernel's buffers."""
-        region = output.region
-        checked = (
-            region is not None and region.op is ops.SCATTER and region.shape[region.arg[0]] == 1
-        )
-        access = "store all" if checked else "store"
         places = output.value.places[output.component]
-        return [(self._argument(buffer, access), prefix) for buffer, prefix in places]
+        return [(self._argument(buffer, "store"), prefix) for buffer, prefix in places]
 
     def _stores(self, output: Output, targets: Sequence[tuple[Node, Position]]) -> list[Node]:
-        value = output.demand.value
-        if isinstance(value, tuple):
-            value = value[output.component]
-        elif isinstance(value.dtype, tuple):
-            value = Node(ops.OUT, value.dtype[output.component], (value,), output.component)
+        value = _result(_component(output.demand, output.component), output.component)
         position, monoid = output.position, None
         if output.region is not None:
             position, monoid = self._region(output.region, output)
@@ -175,7 +166,9 @@ class Builder:
         stores = []
         for (argument, prefix), (buffer, _) in zip(targets, places):
             at = self._index(argument, self.level.buffers[buffer], (*prefix, *position))
-            stores.append(Node(ops.STORE, void, (argument, value, *at), (len(at), monoid)))
+            checks = [i for i in position if i.op is ops.CHECK]
+            guard = [_passed(check) for check in checks if not _mentions(at, check)]
+            stores.append(Node(ops.STORE, void, (argument, value, *at, *guard), (len(at), monoid)))
         return stores
 
     def _region(self, region: Node, output: Output) -> tuple[Position, str | None]:
@@ -191,9 +184,8 @@ class Builder:
     # ---- memory ----------------------------------------------------------------------------------
     def _argument(self, buffer: int, access: str) -> Node:
         """The ARG of a buffer, without its axes of size 1, so that kernels are equal whatever
-        stands between their axes. access: "store" or "load"; with "all" the axes of size 1 too (an
-        index from data is checked even there); "first": in a flat kernel, only the first element,
-        which every step of the loop reads."""
+        stands between their axes. access: "store", "load", or "first": in a flat kernel, a load of
+        only the first element, in every step of the loop."""
         key = buffer, access
         found = self.arguments.get(key)
         if found is None:
@@ -201,7 +193,7 @@ class Builder:
             shape = info.shape
             if self.length is not None and access != "first":
                 shape = (self.flat_range.arg[1],)
-            elif access[-3:] != "all":
+            else:
                 shape = tuple([size for size in shape if size != 1])
             found = Node(ops.ARG, info.dtype, (), (len(self.arguments), shape))
             self.arguments[key] = found
@@ -211,8 +203,6 @@ class Builder:
         """A position in a buffer as indices of its ARG."""
         if self.length is not None and argument.shape == (self.flat_range.arg[1],):
             return (self.flat_range,)
-        if len(argument.shape) == len(position):
-            return position
         return tuple([i for size, i in zip(info.shape, position) if size != 1])
 
     def _load(self, leaf: Node, position: Position, valid: Node | None) -> Node:
@@ -221,12 +211,8 @@ class Builder:
             return self._constant(place, position)
         self.divides = self.divides or takes_apart(position)
         info = self.level.buffers[place]
-        access = "load"
-        if self.length is not None and all(i is ZERO for i in position):
-            access = "first"
-        elif any(size == 1 and i.op is ops.CHECK for size, i in zip(info.shape, position)):
-            access = "load all"
-        argument = self._argument(place, access)
+        first = self.length is not None and all(i is ZERO for i in position)
+        argument = self._argument(place, "first" if first else "load")
         at = self._index(argument, info, position)
         guard = () if valid is None else (valid,)
         return Node(ops.LOAD, leaf.dtype, (argument, *at, *guard), len(at))
@@ -291,17 +277,14 @@ class Builder:
             demand.value = _select(condition, source.value)
 
     def _out(self, demand: Demand) -> None:
-        node, source = demand.node, demand.sources[0]
+        node = demand.node
         if demand.position is None:
             return
-        if source.stored is not None or isinstance(source.value, tuple):
-            if source.stored is None:
-                demand.value = source.value[node.arg]
-                return
+        if demand.sources[0].stored is not None:
             demand.value = self._load(node, demand.position, demand.valid)
             demand.vanishes = demand.valid is not None
-            return
-        demand.value = Node(ops.OUT, node.dtype, (source.value,), node.arg)
+        else:
+            demand.value = _result(_component(demand.sources[0], node.arg), node.arg)
 
     def _reduce(self, demand: Demand) -> None:
         node = demand.node
@@ -327,7 +310,9 @@ class Builder:
             if nested and not any(r in ranges for r in inner.src[1:]):
                 # a sum of sums is one sum, unless both fold over the same range
                 values, ranges = inner.src[:1], (*ranges, *inner.src[1:])
-            demand.value = Node(ops.KREDUCE, node.dtype, (*values, *ranges), (monoid, len(values)))
+            fold = Node(ops.KREDUCE, node.dtype, (*values, *ranges), (monoid, len(values)))
+            outs = [Node(ops.OUT, d, (fold,), c) for c, d in enumerate(dtypes)] if several else []
+            demand.value = tuple(outs) if several else fold
         demand.vanishes = monoid == "add" and demand.sources[0].vanishes
 
     def _gather(self, demand: Demand) -> None:
@@ -339,6 +324,8 @@ class Builder:
         position = (*position[:axis], place, *position[axis + 1 :])
         below, position = self.level.base(x, position)
         demand.value = self._load(below, position, demand.valid)
+        if not _mentions((demand.value,), place):
+            demand.value = _select(_passed(place), demand.value)
         demand.vanishes = demand.valid is not None
 
     # ---- flat kernels ----------------------------------------------------------------------------
@@ -388,7 +375,34 @@ class Builder:
 
 
 def _roots(output: Output) -> list[Demand]:
-    return [output.demand] if output.index is None else [output.demand, output.index]
+    answer = _component(output.demand, output.component)
+    return [answer] if output.index is None else [answer, output.index]
+
+
+def _component(demand: Demand, number: int) -> Demand:
+    """What has result `number` of a demand: of a reduction over single elements, its source."""
+    node = demand.node
+    if demand.stored is None and node.op is ops.REDUCE and isinstance(node.dtype, tuple):
+        single = all(r.op is not ops.RANGE for r in demand.ranges)
+        if single and demand.sources:
+            return demand.sources[number]
+    return demand
+
+
+def _result(demand: Demand, number: int) -> Node:
+    """Result `number` of a demand for a node with several, or its value."""
+    value = demand.value
+    result: Node = value[number] if isinstance(value, tuple) else value
+    return result
+
+
+def _below(demand: Demand) -> Sequence[Demand]:
+    """The demands whose values make the value of this one."""
+    if demand.same is not None:
+        return (demand.same,)
+    if demand.node.op is ops.OUT:
+        return (_component(demand.sources[0], demand.node.arg),)
+    return demand.sources
 
 
 def _in_order(roots: Sequence[Demand]) -> list[Demand]:
@@ -402,8 +416,7 @@ def _in_order(roots: Sequence[Demand]) -> list[Demand]:
             stack.pop()
             continue
         if demand.stored is None:
-            sources = demand.sources if demand.same is None else (demand.same,)
-            pending = [source for source in sources if source not in done]
+            pending = [source for source in _below(demand) if source not in done]
             if pending:
                 stack.extend(reversed(pending))
                 continue
@@ -411,6 +424,18 @@ def _in_order(roots: Sequence[Demand]) -> list[Demand]:
         done.add(demand)
         order.append(demand)
     return order
+
+
+def _mentions(places: Iterable[Node], check: Node) -> bool:
+    """Whether a check stands in an index or value (it does not along an axis of one element)."""
+    return check in toposort(places)
+
+
+def _passed(check: Node) -> Node:
+    """A condition that holds if a check of a single element's index passes. It keeps the check in a
+    kernel where no index needs it; as a comparison of integers it is not decided by bounds."""
+    place = ops.CAST(check, dtype=int64)
+    return ops.EQ(place, Node(ops.CONST, int64, (), 0))
 
 
 def _tested(indices: Node) -> Node:

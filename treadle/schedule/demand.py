@@ -43,6 +43,8 @@ class Demand:
     through: str | None = None
     missing: int = 0
     product: tuple[int, int] | None = None
+    tested: bool = False  # whether `contracted` is known, of a reduction
+    contracted: tuple[int, int] | None = None
     sources: Sequence[Demand] = ()
     ranges: tuple[Node, ...] = ()  # what a reduction folds over
     condition: Node | None = None  # where a padding movement reads its source

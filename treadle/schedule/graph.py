@@ -8,10 +8,12 @@ from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 from treadle.schedule.movement import PURE, is_partition
 
-TRANSPARENT = (ops.RESHAPE, ops.STOP, ops.CONTIGUOUS)  # the same elements in the same order
-INDICES = tuple([op for op in ops.TABLE.values() if op.kind == "index"])
-FREE = (ops.CONST, ops.SCALAR, ops.VARIABLE, ops.IOTA, *INDICES)  # leaves that are no memory
-LEAVES = (ops.BUFFER, ops.PLACEHOLDER, *FREE)
+# the same elements in the same order
+TRANSPARENT = frozenset((ops.RESHAPE, ops.STOP, ops.CONTIGUOUS))
+INDICES = frozenset(op for op in ops.TABLE.values() if op.kind == "index")
+# leaves that are no memory
+FREE = INDICES | {ops.CONST, ops.SCALAR, ops.VARIABLE, ops.IOTA}
+LEAVES = FREE | {ops.BUFFER, ops.PLACEHOLDER}
 _PASSING = ("alu", "movement")  # kinds of ops that have no loop of their own
 
 

@@ -178,6 +178,13 @@ class Propagation:
     def contraction(self, demand: Demand) -> tuple[int, int] | None:
         """Whether a reduction is a sum of products whose operands each lack some of its outputs and
         each use what it folds. Then, per operand, the number of outputs it lacks; else None."""
+        if not demand.tested:
+            demand.tested = True
+            demand.contracted = self.find_contraction(demand)
+        return demand.contracted
+
+    def find_contraction(self, demand: Demand) -> tuple[int, int] | None:
+        """What `contraction` remembers."""
         node = demand.node
         product = node.src[0]
         if node.arg[0] != "add":
