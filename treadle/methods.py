@@ -28,6 +28,8 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     selection,
 )
 from treadle.graph.public import METHODS, Public
+from treadle.ir import dtype as dt
+from treadle.ir.dtype import DType
 from treadle.ir.node import Node
 from treadle.tensor import Tensor
 
@@ -40,6 +42,10 @@ OPERATORS = {
 }  # fmt: skip
 COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 UNARY = {"neg": "neg", "invert": "bitwise_not", "abs": "abs"}
+CASTS = {
+    "float": dt.float32, "double": dt.float64, "half": dt.float16, "bfloat16": dt.bfloat16,
+    "bool": dt.bool_, "char": dt.int8, "short": dt.int16, "int": dt.int32, "long": dt.int64,
+}  # fmt: skip
 # what an operator accepts on its other side; for anything else Python tries that side's own method
 OPERANDS = (Cell, bool, int, float)
 
@@ -70,6 +76,8 @@ def lift(entry: Public) -> Callable[..., Any]:
                 new, bindings = convert.unwrap(arg, bindings)
                 nodes.append(new)
         if named:
+            if named.get("dtype") is not None:
+                named["dtype"] = convert.as_dtype(named["dtype"])
             named, bindings = convert.unwrap(named, bindings)
         result = function(*nodes, **named)
         if entry.name in INDEXING:
@@ -118,8 +126,6 @@ def created(entry: Public) -> Callable[..., Any]:
     @wraps(lifted)
     def run(*args: Any, **named: Any) -> Any:
         requires_grad = named.pop("requires_grad", False)
-        if "dtype" in named and named["dtype"] is not None:
-            named["dtype"] = convert.as_dtype(named["dtype"])
         result = lifted(*args, **named)
         if requires_grad:
             result.requires_grad = True
@@ -157,6 +163,17 @@ def in_place(name: str) -> Callable[..., Tensor]:
     return run
 
 
+def caster(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
+    """The method that casts to one dtype."""
+
+    def run(self: Tensor) -> Tensor:
+        return self.cast(dtype)
+
+    run.__name__ = name
+    run.__doc__ = f"This tensor as {dtype}."
+    return run
+
+
 def attach() -> None:
     """Give Tensor every method of the table, the operators, and the forms that work in place."""
     for name, entry in METHODS.items():
@@ -172,6 +189,8 @@ def attach() -> None:
             setattr(Tensor, name, lift(entry))
             if entry.source == "PyTorch" and not hasattr(Tensor, f"{name}_"):
                 setattr(Tensor, f"{name}_", in_place(name))
+    for name, dtype in CASTS.items():
+        setattr(Tensor, name, caster(name, dtype))
     Tensor.manual_seed = staticmethod(generator.manual_seed)  # type: ignore[attr-defined]
     for short, name in OPERATORS.items():
         setattr(Tensor, f"__{short}__", operator(name))

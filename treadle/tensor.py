@@ -16,7 +16,7 @@ from treadle import convert, dims
 from treadle.engine import device as devices
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.history import fold, tracked, unfold
-from treadle.engine.realize import LOCK, realize
+from treadle.engine.realize import LOCK, note, realize
 from treadle.engine.storage import memory
 from treadle.graph import build, grad, indexing
 from treadle.ir import dtype as dt
@@ -63,7 +63,9 @@ class Tensor(Cell):
         super().__init__(node, bindings)
         self.grad = None
         self._requires_grad = False
-        if requires_grad:
+        if requires_grad and not isinstance(data, Tensor) and node.op is ops.BUFFER:
+            self._require_own(node)  # nobody else holds this leaf
+        elif requires_grad:
             self.requires_grad = True
 
     @classmethod
@@ -229,7 +231,9 @@ class Tensor(Cell):
 
     def __getitem__(self, key: Any) -> Tensor:
         place, bindings = convert.index_key(key, self)
-        return Tensor._of(indexing.getitem(self.node, place), bind(self.bindings, bindings))
+        node = indexing.getitem(self.node, place)
+        note(node)
+        return Tensor._of(node, bind(self.bindings, bindings))
 
     # ---- gradients -----------------------------------------------------------------------------------
     @property
@@ -246,12 +250,16 @@ class Tensor(Cell):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if value and not self.dtype.is_float:
-            raise TypeError(f"only floating-point tensors can require a gradient, not {self.dtype}")
-        if value and not self._requires_grad:
-            self._requires_grad = True
-            self._track(memory.defer(build.stop_gradient(self.node), self.device))
-        elif not value:
+        if value == self.requires_grad:
+            return
+        if value:
+            self._require_own(memory.defer(build.stop_gradient(self.node), self.device))
+        elif not self._requires_grad:
+            raise RuntimeError(
+                "a gradient flows through this tensor because it was computed from one that requires it: "
+                "use .detach()"
+            )
+        else:
             self._requires_grad = False
             tracked.pop(self.node, None)
 
@@ -259,6 +267,13 @@ class Tensor(Cell):
         """Set `requires_grad`. Returns itself."""
         self.requires_grad = value
         return self
+
+    def _require_own(self, leaf: Node) -> None:
+        """Require a gradient, as a leaf that stands for this tensor alone."""
+        if not self.dtype.is_float:
+            raise TypeError(f"only floating-point tensors can require a gradient, not {self.dtype}")
+        self._requires_grad = True
+        self._track(leaf)
 
     def _track(self, leaf: Node) -> None:
         """This cell is `leaf` from now on, and its gradient is wanted."""
@@ -329,6 +344,11 @@ class Tensor(Cell):
                 device = what
         node = self.node if device is None else convert.moved(self.node, devices.canonical(device))
         return Tensor._of(node if dtype is None else build.cast(node, convert.as_dtype(dtype)), self.bindings)
+
+    def cast(self, dtype: DType | str) -> Tensor:
+        """This tensor as another dtype: rounded to nearest, floats to integers truncated and
+        saturated with NaN as 0, integers wrapped (docs/numerics.md)."""
+        return self.to(dtype=dtype)
 
     def to_device(self, device: str) -> Tensor:
         """This tensor on another device (Array API)."""

@@ -83,6 +83,27 @@ def test_a_region_that_reads_itself() -> None:
     assert plan.in_place == set()
 
 
+def test_updates_that_read_what_they_update_copy_nothing() -> None:
+    inputs = Inputs()
+    x = inputs.new(6, 8)
+    y = b.alu(ops.EXP, x)
+    for row in range(6):
+        own = b.alu(ops.ADD, b.shrink(y, ((row, row + 1), (0, 8))), 1.0)
+        y = b.update(y, own, ((row, 1), (0, 1)))
+    assert kernels(agree([y], inputs.arrays)) == 7
+    y = x
+    for row in range(6):
+        own = b.alu(ops.ADD, b.shrink(y, ((row, row + 1), (0, 8))), 1.0)
+        y = b.update(y, own, ((row, 1), (0, 1)))
+    plan = agree([y], inputs.arrays, {0: 0})
+    assert (kernels(plan), plan.in_place, plan.arena) == (6, {0}, 0)
+    # a value in between is asked for: it is copied once
+    first = b.update(x, b.shrink(y, ((0, 1), (0, 8))), ((0, 1), (0, 1)))
+    second = b.update(first, b.shrink(first, ((0, 1), (0, 8))), ((2, 1), (0, 1)))
+    agree([first, second], inputs.arrays, {1: 0})
+    agree([second, b.reduce("add", first, 0)], inputs.arrays)
+
+
 def test_a_later_region_reads_what_an_earlier_one_overwrote() -> None:
     inputs = Inputs()
     x = inputs.new(1)

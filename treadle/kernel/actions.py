@@ -22,7 +22,16 @@ from math import prod
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node
-from treadle.kernel.kernel import TAILS, Extent, Kernel, Leaf, Range, ScheduleError, Stmt
+from treadle.kernel.kernel import (
+    TAILS,
+    Extent,
+    Kernel,
+    Leaf,
+    Range,
+    ScheduleError,
+    Stmt,
+    loads,
+)
 
 Action = Callable[[Kernel], Kernel]
 
@@ -393,7 +402,28 @@ class Tail:
                 f"range {owner.name} has {index.spell(owner.extent)} points, known only at run "
                 "time: only mask works"
             )
+        if self.how == "shift":
+            _require_repeatable(kernel, owner)
         return replace(kernel, ranges={**kernel.ranges, owner.name: replace(owner, tail=self.how)})
+
+
+def _require_repeatable(kernel: Kernel, owner: Range) -> None:
+    """A tile that moves back computes some points twice: they must not be summed, and a store must
+    not have overwritten what the second time reads (an input may be the buffer of the result)."""
+    for statement in kernel.statements:
+        if not set(owner.leaves) & set(statement.order):
+            continue
+        if set(owner.leaves) & (statement.reduced | serial_leaves(kernel, statement)):
+            raise ScheduleError(f"{statement.name} would take some points of {owner.name} twice")
+        if statement.is_store and any(
+            load.src[0].shape == statement.targets[0].shape
+            and load.src[1 : 1 + load.arg] == statement.index
+            for load in loads(statement)
+            if isinstance(load.src[0].arg[0], int)
+        ):
+            raise ScheduleError(
+                f"{statement.name} may overwrite what it reads: it cannot do a point twice"
+            )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ same from run to run and on every machine with the same schedule.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from treadle.ir import ops
@@ -73,6 +74,8 @@ class CooperateTasks:
             else:
                 statements.append(statement)
         statements += pending
+        for name in self._left(statements):  # the next phase reads it
+            scratch[name] = replace(scratch[name], scope="root")
         owner = Range(self.again, leaf.extent, number, (self.again,), again.node)
         kernel = replace(
             kernel,
@@ -82,6 +85,13 @@ class CooperateTasks:
             scratch=scratch,
         )
         return legal(kernel.arranged())
+
+    def _left(self, statements: Sequence[Stmt]) -> set[str]:
+        """What is written inside the tasks and read after them."""
+        inside = [s for s in statements if self.leaf in s.order]
+        outside = [s for s in statements if self.leaf not in s.order]
+        written = {t.arg[0] for s in inside if not s.is_store for t in s.targets}
+        return written & {name for s in outside for name in scratch_reads(s)}
 
     def _check(self, kernel: Kernel, leaf: Leaf) -> None:
         if not any(self.leaf in s.reduced for s in kernel.statements):

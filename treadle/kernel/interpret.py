@@ -237,15 +237,18 @@ class _Run:
         kept = [n for n in range(len(statement.order)) if n not in reduced]
         dtypes = [target.dtype for target in statement.targets]
         monoid = MONOIDS[statement.monoid or ""]
+        identities = [
+            np.asarray(monoid.identity(component, dtype), dtype.compute)
+            for component, dtype in enumerate(dtypes)
+        ]
         filled = []
-        for component, (value, dtype) in enumerate(zip(values, dtypes)):
-            identity = np.asarray(monoid.identity(component, dtype), dtype.compute)
+        for value, identity in zip(values, identities):
             moved = np.where(valid, value, identity).transpose(*reduced, *kept)
             points = prod(moved.shape[: len(reduced)])
             filled.append(moved.reshape(points, *moved.shape[len(reduced) :]))
         result = _fold(statement.monoid or "", filled, dtypes)
         first = tuple(0 if n in reduced else slice(None) for n in range(len(statement.order)))
-        for target, value in zip(statement.targets, result):
+        for target, value, identity in zip(statement.targets, result, identities):
             array, low = self.scratch[target.arg[0]]
             stored = from_compute(target.dtype, value)
             if not place:
@@ -255,7 +258,7 @@ class _Run:
                 at = tuple((i[first] - least)[exists] for i, least in zip(place, low))
                 array[at] = stored[exists]
             else:
-                array[...] = monoid.identity(0, target.dtype)
+                array[...] = from_compute(target.dtype, identity)
 
     def _combine_in_order(
         self, statement: Stmt, array: Array, at: tuple[Array, ...], values: Array

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from math import prod
 
 from treadle.backend.base import Target
@@ -338,8 +339,9 @@ def scratch_reads(statement: Stmt) -> frozenset[str]:
 
 def home(kernel: Kernel, name: str) -> tuple[str, ...]:
     """The leaves that the writer of a scratch buffer shares with all its readers, and with every
-    statement between: inside them the buffer lives. A reduced leaf of the writer is never shared.
-    What one statement writes has one home."""
+    statement between: inside them the buffer lives. A reduced leaf of the writer is never shared,
+    and lanes are not: all of them are written before one is read. What one statement writes has one
+    home."""
     written = [{target.arg[0] for target in s.targets} for s in kernel.statements]
     names = next(targets for targets in written if name in targets)
     touching = [
@@ -349,7 +351,8 @@ def home(kernel: Kernel, name: str) -> tuple[str, ...]:
     ]
     between = kernel.statements[touching[0] : touching[-1] + 1]
     writer = between[0]
-    return shared_prefix([writer.order[: writer.first_reduced()], *(s.order for s in between)])
+    shared = shared_prefix([writer.order[: writer.first_reduced()], *(s.order for s in between)])
+    return tuple(takewhile(lambda leaf: kernel.leaves[leaf].kind != "vector", shared))
 
 
 def exact(kernel: Kernel, owner: Range) -> bool:

@@ -116,7 +116,7 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
     size = 1
     for place in set(places):
         offset = kernel.over_leaves(layout.offset(place))
-        if any(a.free & bits and a.op is not ops.RANGE for _, a in index.terms(offset)[1]):
+        if any(a.free & bits and a.free & ~bits for _, a in index.terms(offset)[1]):
             raise ScheduleError(f"where {name} is used jumps with the loops around it")
         size = max(size, index.bounds(layout.inside(offset))[1] + 1)
     return replace(layout, size=size)

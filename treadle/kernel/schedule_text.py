@@ -9,7 +9,7 @@
     stage store0 at iw as C shared swizzle 128 copy tma shape 64,128
     mma add0: im, jm, km inflight 1       persist 132               skew add1 1
 
-Empty lines and what follows a `#` do not count.
+Empty lines do not count, nor what follows a `#` after a space.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from treadle.kernel.kernel import SCOPES, ScheduleError
 from treadle.kernel.retile import Detach, StageStore, Subtotal
 from treadle.kernel.stage import Keep, Stage
 
+_VERBS = (
+    "cooperate, detach, fuse, grid, hint, keep, local, mma, occupancy, persist, reorder, skew, snake, "
+    "split, stage, subtotal, tail, unroll, vector"
+)
 _NAME = r"\w+"
 _LIST = r"\w+(?:, *\w+)*"
 
@@ -37,7 +41,7 @@ def parse_actions(text: str) -> list[Action]:
     """The actions that a text lists. ScheduleError names the line that is none."""
     actions: list[Action] = []
     for number, line in enumerate(text.splitlines(), start=1):
-        words = line.partition("#")[0].strip()
+        words = re.sub(r"(^|\s)#.*", "", line).strip()
         if not words:
             continue
         actions.append(_parse(words, number))
@@ -49,8 +53,7 @@ def _parse(words: str, number: int) -> Action:
         found = pattern.fullmatch(words)
         if found is not None:
             return make(*found.groups())
-    names = ", ".join(sorted({pattern.pattern.split(" ", 1)[0] for pattern, _ in _FORMS}))
-    raise ScheduleError(f"line {number}: {words!r} is no action; actions begin with {names}")
+    raise ScheduleError(f"line {number}: {words!r} is no action; actions begin with {_VERBS}")
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ and a program of hundreds of kernels needs a few dozen compilations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,8 +134,8 @@ class Builder:
             may_fail=bool(self.checks),
             reasons=tuple(draft.reasons),
             device=draft.device,
-            reads=frozenset([buffer for buffer, access in self.arguments if access != "store"]),
-            writes=frozenset([buffer for buffer, access in self.arguments if access == "store"]),
+            reads=frozenset([b for b, access in self.arguments if not access.startswith("store")]),
+            writes=frozenset([b for b, access in self.arguments if access.startswith("store")]),
         )
 
     def _renumbered(self, sink: Node) -> Node:
@@ -154,8 +154,10 @@ class Builder:
     # ---- stores ----------------------------------------------------------------------------------
     def _targets(self, output: Output) -> list[tuple[Node, Position]]:
         """The buffers that a store goes to. They come first among a kernel's buffers."""
+        scatter = output.index is not None  # its index is checked even along an axis of size 1
+        access = "store all" if scatter else "store"
         places = output.value.places[output.component]
-        return [(self._argument(buffer, "store"), prefix) for buffer, prefix in places]
+        return [(self._argument(buffer, access), prefix) for buffer, prefix in places]
 
     def _stores(self, output: Output, targets: Sequence[tuple[Node, Position]]) -> list[Node]:
         value = _result(_component(output.demand, output.component), output.component)
@@ -166,9 +168,7 @@ class Builder:
         stores = []
         for (argument, prefix), (buffer, _) in zip(targets, places):
             at = self._index(argument, self.level.buffers[buffer], (*prefix, *position))
-            checks = [i for i in position if i.op is ops.CHECK]
-            guard = [_passed(check) for check in checks if not _mentions(at, check)]
-            stores.append(Node(ops.STORE, void, (argument, value, *at, *guard), (len(at), monoid)))
+            stores.append(Node(ops.STORE, void, (argument, value, *at), (len(at), monoid)))
         return stores
 
     def _region(self, region: Node, output: Output) -> tuple[Position, str | None]:
@@ -184,8 +184,8 @@ class Builder:
     # ---- memory ----------------------------------------------------------------------------------
     def _argument(self, buffer: int, access: str) -> Node:
         """The ARG of a buffer, without its axes of size 1, so that kernels are equal whatever
-        stands between their axes. access: "store", "load", or "first": in a flat kernel, a load of
-        only the first element, in every step of the loop."""
+        stands between their axes. access: "store" or "load"; "store all": with the axes of size 1;
+        "first": in a flat kernel, a load of only the first element, in every step of the loop."""
         key = buffer, access
         found = self.arguments.get(key)
         if found is None:
@@ -193,7 +193,7 @@ class Builder:
             shape = info.shape
             if self.length is not None and access != "first":
                 shape = (self.flat_range.arg[1],)
-            else:
+            elif access != "store all":
                 shape = tuple([size for size in shape if size != 1])
             found = Node(ops.ARG, info.dtype, (), (len(self.arguments), shape))
             self.arguments[key] = found
@@ -203,6 +203,8 @@ class Builder:
         """A position in a buffer as indices of its ARG."""
         if self.length is not None and argument.shape == (self.flat_range.arg[1],):
             return (self.flat_range,)
+        if len(argument.shape) == len(position):
+            return position
         return tuple([i for size, i in zip(info.shape, position) if size != 1])
 
     def _load(self, leaf: Node, position: Position, valid: Node | None) -> Node:
@@ -324,7 +326,7 @@ class Builder:
         position = (*position[:axis], place, *position[axis + 1 :])
         below, position = self.level.base(x, position)
         demand.value = self._load(below, position, demand.valid)
-        if not _mentions((demand.value,), place):
+        if place not in toposort(demand.value):  # it does not along an axis that was expanded
             demand.value = _select(_passed(place), demand.value)
         demand.vanishes = demand.valid is not None
 
@@ -426,16 +428,10 @@ def _in_order(roots: Sequence[Demand]) -> list[Demand]:
     return order
 
 
-def _mentions(places: Iterable[Node], check: Node) -> bool:
-    """Whether a check stands in an index or value (it does not along an axis of one element)."""
-    return check in toposort(places)
-
-
 def _passed(check: Node) -> Node:
-    """A condition that holds if a check of a single element's index passes. It keeps the check in a
-    kernel where no index needs it; as a comparison of integers it is not decided by bounds."""
-    place = ops.CAST(check, dtype=int64)
-    return ops.EQ(place, Node(ops.CONST, int64, (), 0))
+    """A condition that always holds: a checked index is not negative. It keeps a check in a kernel
+    where no index needs it; as a comparison of integers it is not decided by bounds."""
+    return ops.LE(Node(ops.CONST, int64, (), 0), ops.CAST(check, dtype=int64))
 
 
 def _tested(indices: Node) -> Node:

@@ -111,7 +111,7 @@ class Dependences:
         copied = bool(writers) and self._is_copy(writers[0], old)
         if copied:
             writers = writers[1:]
-        if not writers or self.writers.get(old):
+        if not writers or (old in self.old and old in self.writers):
             return False
         others = set(self.readers.get(old, ())) - set(self.writers[new])
         if guarded:
@@ -131,10 +131,30 @@ class Dependences:
         before = set(self.readers.get(old, ())) | ({self.gate} if guarded else set())
         for other in before - set(self.writers[new]):
             self.after[other].add(writers[0])
-        if copied:
-            self._drop(self.writers[new][0])
-        self.writers[old] = writers
+        if copied:  # it only begins: what waits for it waits for what it waited for
+            self.items[self.writers[new][0]] = None
+        self.writers[old] = self.writers.get(old, []) + writers
         return True
+
+    def join_updates(self, kept: set[int]) -> None:
+        """A value that begins as a copy of a temporary, and is then written in part, shares its
+        memory if it may. kept: the buffers whose values are results."""
+        for new in list(self.writers):
+            first = self.items[self.writers[new][0]]
+            if len(self.writers[new]) < 2 or not isinstance(first, Call) or len(first.reads) != 1:
+                continue
+            (old,) = first.reads
+            own = old in self.writers and old not in kept and old not in self.old
+            if own and self._is_copy(self.writers[new][0], old) and self.overwrite(new, old, False):
+                source, target = (old, new) if new in kept else (new, old)
+                self.writers[target] = self.writers[old]
+                del self.writers[source]
+                readers = self.readers.pop(source, [])
+                self.readers.setdefault(target, []).extend(readers)
+                for number in {*readers, *self.writers[target]}:
+                    item = self.items[number]
+                    if item is not None:
+                        rename([item], {source: target})
 
     def _is_copy(self, number: int, source: int) -> bool:
         item = self.items[number]
@@ -144,9 +164,28 @@ class Dependences:
         value = store.src[1]
         return value.op is ops.LOAD and value.src[1:] == store.src[2:]
 
-    def _drop(self, number: int) -> None:
-        """Take an item out; those that wait for it wait for what it waited for."""
-        self.items[number] = None
+
+def everything(items: Sequence[Item]) -> list[Item]:
+    """The items and those in the bodies of loops, in launch order."""
+    found: list[Item] = []
+    stack = list(items[::-1])
+    while stack:
+        item = stack.pop()
+        found.append(item)
+        if isinstance(item, Loop):
+            stack.extend(item.body[::-1])
+    return found
+
+
+def rename(items: Sequence[Item], renamed: dict[int, int]) -> None:
+    """Let the items, and those in the bodies of loops, use other buffers."""
+    if not renamed:
+        return
+    for item in everything(items):
+        item.reads = frozenset([renamed.get(b, b) for b in item.reads])
+        item.writes = frozenset([renamed.get(b, b) for b in item.writes])
+        if isinstance(item, Call):
+            item.buffers = tuple([renamed.get(b, b) for b in item.buffers])
 
 
 def _is_checked(item: Item) -> bool:

@@ -22,7 +22,13 @@ from treadle.schedule.decide import Decider, decide
 from treadle.schedule.demand import Draft, Value
 from treadle.schedule.graph import Graph
 from treadle.schedule.movement import Movements, Position
-from treadle.schedule.order import Dependences, launch_order, number_phases
+from treadle.schedule.order import (
+    Dependences,
+    everything,
+    launch_order,
+    number_phases,
+    rename,
+)
 from treadle.schedule.plan import BufferInfo, Call, Item, Loop, Reason, Schedule
 from treadle.schedule.siblings import merge_siblings
 
@@ -57,6 +63,7 @@ class _Scheduler:
         decided = self._decide(graph, level, {})
         outputs = [self._output(decided, root, node) for root, node in zip(roots, graph.targets)]
         items = Dependences(self._items(decided, level, 0), inputs)
+        items.join_updates(set(outputs))
         renamed: dict[int, int] = {}
         in_place = set()
         for root, old in assigns.items():
@@ -70,7 +77,7 @@ class _Scheduler:
             if renamed.get(new) == old:
                 in_place.add(root)
         ordered = launch_order(items, self._nbytes)
-        _rename(ordered, renamed)
+        rename(ordered, renamed)
         overwritten = set(renamed.values())
         for item in ordered:
             if isinstance(item, Call):
@@ -182,6 +189,7 @@ class _Scheduler:
                     inner.bindings[leaf] = Binding(prefix, node=node.src[number])
         decided = self._decide(graph, inner, places)
         items = Dependences(self._items(decided, inner, depth + 1), set(carried.values()))
+        items.join_updates({buffer for group in places.values() for buffer, _ in group})
         renamed: dict[int, int] = {}
         for new, old in fresh.items():
             if items.overwrite(new, old, False):
@@ -190,7 +198,7 @@ class _Scheduler:
                 before = {*items.readers.get(old, ()), *items.writers.get(new, ())}
                 items.add(self._copy(new, old, node), before)
         ordered = launch_order(items, self._nbytes)
-        _rename(ordered, renamed)
+        rename(ordered, renamed)
         reads: frozenset[int] = frozenset().union(*[item.reads for item in ordered])
         writes: frozenset[int] = frozenset().union(*[item.writes for item in ordered])
         return [Loop(ordered, index.dim(length), counter, reads=reads, writes=writes)]
@@ -233,32 +241,10 @@ class _Scheduler:
 
 
 # ---- last touches --------------------------------------------------------------------------------
-def _calls(items: Sequence[Item]) -> list[Item]:
-    """The items and those in the bodies of loops, in launch order."""
-    found: list[Item] = []
-    stack = list(items[::-1])
-    while stack:
-        item = stack.pop()
-        found.append(item)
-        if isinstance(item, Loop):
-            stack.extend(item.body[::-1])
-    return found
-
-
-def _rename(items: Sequence[Item], renamed: dict[int, int]) -> None:
-    if not renamed:
-        return
-    for item in _calls(items):
-        item.reads = frozenset([renamed.get(b, b) for b in item.reads])
-        item.writes = frozenset([renamed.get(b, b) for b in item.writes])
-        if isinstance(item, Call):
-            item.buffers = tuple([renamed.get(b, b) for b in item.buffers])
-
-
 def _share_flat_bodies(items: Sequence[Item]) -> None:
     """A flat kernel that is launched once gets its length as a constant: it is better code."""
     launches: dict[Node, list[Call]] = {}
-    for item in _calls(items):
+    for item in everything(items):
         if isinstance(item, Call) and item.variables:
             launches.setdefault(item.kernel, []).append(item)
     for kernel, calls in launches.items():
@@ -281,12 +267,12 @@ def _compact(
     """The buffers that are left, numbered anew (inputs keep their numbers); `outputs` too."""
     new: dict[int, int] = {}
     kept: list[BufferInfo] = []
-    used = [item.buffers for item in _calls(items) if isinstance(item, Call)]
+    used = [item.buffers for item in everything(items) if isinstance(item, Call)]
     inputs = [number for number, info in enumerate(buffers) if info.role == "input"]
     for number in (*inputs, *outputs, *(buffer for group in used for buffer in group)):
         if number not in new:
             new[number] = len(kept)
             kept.append(buffers[number])
-    _rename(items, {old: number for old, number in new.items() if old != number})
+    rename(items, {old: number for old, number in new.items() if old != number})
     outputs[:] = [new[number] for number in outputs]
     return kept

@@ -183,7 +183,7 @@ class _Run:
         def write() -> None:
             if monoid is None:
                 stored = from_compute(dtype, values)
-                buffer[tuple(indices)] = stored if indices else stored[0]
+                buffer[tuple(indices)] = stored if indices else stored[-1]
                 return
             combine = _combiner(MONOIDS[monoid], (dtype,))
             for number, new in enumerate(values):  # in order: a later one finds the earlier
