@@ -286,6 +286,14 @@ class Tensor(Cell):
         """Whether `backward` would leave a gradient here (or no gradient is involved)."""
         return self._requires_grad or not self.requires_grad
 
+    def clone(self) -> Tensor:
+        """The same value in memory of its own; gradients flow through."""
+        return Tensor._of(ops.CONTIGUOUS(self.node), self.bindings)
+
+    def contiguous(self) -> Tensor:
+        """The same value; every tensor is contiguous in memory."""
+        return Tensor._of(self.node, self.bindings)
+
     def detach(self) -> Tensor:
         """The same value, through which no gradient flows."""
         return Tensor._of(build.stop_gradient(self.node), self.bindings)

@@ -1,7 +1,7 @@
 """Kernels that the tests of this folder schedule, and what runs them.
 
-`check(sink, actions)` runs a kernel three ways and compares: as it is built, after the actions (both
-by the meaning of kernels), and lowered to functions that the program interpreter runs.
+`check(sink, actions)` runs a kernel three ways and compares: as it is built, after the actions
+(both by the meaning of kernels), and lowered to functions that the program interpreter runs.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def elementwise(*shape: int | Node) -> Node:
     return sink(store(buffer(0, *shape), ops.MAX(ops.MUL(x, y), number(0.25)), *place))
 
 
-# ---- running them ----------------------------------------------------------------------------------
+# ---- running them --------------------------------------------------------------------------------
 @dataclass
 class Checked:
     """The kernel after its actions, its functions, and the arrays that it left."""

@@ -62,7 +62,7 @@ def scatter() -> Node:
     return sink(store(buffer(0, 4, 5), load(buffer(1, 6, 5), i, j), place, j, monoid="add"))
 
 
-# ---- meaning ---------------------------------------------------------------------------------------
+# ---- meaning -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("tail", ["peel", "mask", "shift"])
 @pytest.mark.parametrize("columns", [5, 16, 37])
 def test_a_tile_with_every_tail(tail: str, columns: int) -> None:
@@ -261,7 +261,7 @@ def test_random_schedules_of_a_product(data: st.DataObject) -> None:
     check(matmul(n, m, k), actions)
 
 
-# ---- refusals --------------------------------------------------------------------------------------
+# ---- refusals ------------------------------------------------------------------------------------
 REFUSED = [
     ("split q: a | b(2)", matmul(4, 4, 4), [Split("q", "a", (("b", 2),))], "no leaf is called 'q'"),
     ("name", matmul(4, 4, 4), [Split("i", "j", (("b", 2),))], "there is a leaf called 'j' already"),

@@ -12,9 +12,11 @@ import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from treadle import config
+from treadle.backend.base import Target
 from treadle.engine import device as devices
 from treadle.engine.cell import Cell
 from treadle.engine.compile import Compiler
@@ -23,8 +25,9 @@ from treadle.engine.normal import Normal, normalise
 from treadle.engine.program import Program, nbytes
 from treadle.engine.storage import Buffer, memory
 from treadle.graph import simplify
-from treadle.ir import ops
+from treadle.ir import ops, passes
 from treadle.ir.node import Node, toposort
+from treadle.ir.passes import Pass
 from treadle.log import emit, wanted
 from treadle.schedule.schedule import schedule as make_schedule
 
@@ -34,6 +37,32 @@ PROGRAMS = 512  # kept programs; the one used longest ago goes first
 programs: OrderedDict[Any, Program] = OrderedDict()
 compilers: dict[str, Compiler] = {}
 places: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()  # of indexing nodes
+
+
+@dataclass
+class Order:
+    """What a schedule is made for: the assigns, the target; and the roots once they are simple."""
+
+    assigns: dict[int, int]
+    target: Target
+    roots: Sequence[Node] = ()
+
+
+def _simplify(roots: Sequence[Node], order: Order) -> Sequence[Node]:
+    order.roots = simplify.simplify(roots)
+    return order.roots
+
+
+PASSES = (
+    Pass("simplify", _simplify, "graph", "graph", "the rules of graph/simplify.py, until none applies"),
+    Pass(
+        "schedule",
+        lambda roots, order: make_schedule(roots, order.assigns, order.target),
+        "graph",
+        "schedule",
+        "what is stored, what is fused, in which order, in which memory",
+    ),
+)  # a kernel's own passes: kernel/pipeline.py
 
 
 def realize(cells: Iterable[Cell]) -> None:
@@ -76,7 +105,11 @@ def run_on(device: str, jobs: list[Job], bindings: dict[str, int]) -> None:
     """Schedule (or find) and run the Program of these jobs, then hand out its results."""
     program, normal = program_of(device, jobs)
     schedule = program.schedule
-    buffers = {n: memory[leaf] for n, leaf in enumerate(normal.leaves)}
+    buffers = {
+        n: memory[leaf]
+        for n, (leaf, info) in enumerate(zip(normal.leaves, schedule.buffers, strict=False))
+        if info.role == "input"  # simplified graphs may read fewer leaves
+    }
     results: list[Buffer] = []
     for n in range(len(jobs)):
         number = schedule.outputs[n]
@@ -155,10 +188,10 @@ def build(device: str, roots: tuple[Node, ...], assigns: dict[int, int]) -> Prog
     backend = devices.backend(device)
     if device not in compilers:
         compilers[device] = Compiler(backend, devices.PLUGINS[device])
-    simple = simplify.simplify(roots)
-    schedule = make_schedule(simple, assigns, backend.target)
+    order = Order(assigns, backend.target)
+    schedule = passes.run(PASSES, roots, order)
     if wanted("schedule"):
-        emit("schedule", schedule=schedule, roots=simple, device=device)
+        emit("schedule", schedule=schedule, roots=order.roots, device=device)
     return Program(schedule, backend, compilers[device], devices.runner(device).builder)
 
 

@@ -1,18 +1,29 @@
-"""The whole of this floor in one call: from a kernel node to functions for a target."""
+"""The passes of this floor, from a kernel node to functions for a target."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from treadle.backend.base import Function, Target
-from treadle.ir import index
+from treadle.ir import index, passes
 from treadle.ir.node import Node
+from treadle.ir.passes import Pass
 from treadle.kernel.actions import Action
 from treadle.kernel.build import build
 from treadle.kernel.heuristic import schedule
 from treadle.kernel.kernel import Extent, Kernel
 from treadle.kernel.layout import root_buffers
 from treadle.kernel.lower import lower as lower_kernel
+from treadle.kernel.plan import Plan
+
+
+@dataclass
+class Context:
+    """For whom a kernel is lowered, what its functions are called, and the plan once it is made."""
+
+    target: Target
+    name: str
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True)
@@ -32,10 +43,42 @@ class Lowered:
     actions: tuple[Action, ...]
 
 
+def _schedule(kernel: Kernel, context: Context) -> Kernel:
+    context.plan = schedule(kernel, context.target)
+    return context.plan.kernel
+
+
+PASSES = (
+    Pass(
+        "build",
+        lambda sink, context: build(sink, context.target),
+        "kernel",
+        "statements",
+        "one statement per reduction and store, under the loops they share",
+    ),
+    Pass(
+        "schedule",
+        _schedule,
+        "statements",
+        "statements",
+        "the actions of the heuristic: tiles, lanes, tasks, what is staged",
+    ),
+    Pass(
+        "lower",
+        lambda kernel, context: tuple(lower_kernel(kernel, context.name)),
+        "statements",
+        "functions",
+        "loops, addresses and vectors, in the order of execution",
+    ),
+)
+
+
 def lower(sink: Node, target: Target, name: str) -> Lowered:
     """A kernel node, scheduled by the heuristic, as functions called `name`, or `name_0`, ..."""
-    plan = schedule(build(sink, target), target)
-    functions = tuple(lower_kernel(plan.kernel, name))
+    context = Context(target, name)
+    functions = passes.run(PASSES, sink, context)
+    assert context.plan is not None
+    plan = context.plan
     scratch = tuple(
         index.dim(index.mul(node.shape[0], node.dtype.itemsize))
         for node in root_buffers(plan.kernel).values()

@@ -81,9 +81,11 @@ class StatementEmitter(Emitter):
                 parts.append(index.mul(leaf.node, accumulators))
                 accumulators *= leaf.extent
         if accumulators * plan.lanes > 1:
-            size = self.layouts[statement.targets[0].arg[0]].size
-            assert isinstance(size, int)
-            flat = index.add(offset, *(index.mul(p, size) for p in parts))
+            outside = statement.order[: statement.first_reduced()]
+            nodes = (self.kernel.leaves[name].node for name in outside)
+            inside = index.substitute(offset, {n: 0 for n in nodes if n.op is ops.RANGE})
+            size = index.bounds(inside)[1] + 1  # results of one run of the reduction
+            flat = index.add(inside, *(index.mul(p, size) for p in parts))
             plan.accumulator = index.mul(flat, plan.lanes)
             plan.accumulators = accumulators * size * plan.lanes
             self.prepare([plan.accumulator])

@@ -28,6 +28,7 @@ class Dependences:
     after: list[set[int]] = field(default_factory=list)
     readers: dict[int, list[int]] = field(default_factory=dict)
     writers: dict[int, list[int]] = field(default_factory=dict)
+    latest: dict[int, list[int]] = field(default_factory=dict)  # readers since the last writer
     gate: int = -1  # waits for every checked kernel
 
     def __post_init__(self) -> None:
@@ -48,6 +49,7 @@ class Dependences:
                     self.after[reader].add(writers[0])
                 else:
                     self.after[writers[-1]].add(reader)
+        self.latest = {buffer: list(readers) for buffer, readers in self.readers.items()}
         self.find_tested()
 
     def add(self, item: Item | None, waits_for: Iterable[int]) -> int:
@@ -62,6 +64,7 @@ class Dependences:
                 self.writers.setdefault(buffer, []).append(number)
             for buffer in item.reads:
                 self.readers.setdefault(buffer, []).append(number)
+                self.latest.setdefault(buffer, []).append(number)
         return number
 
     def find_tested(self) -> None:
@@ -113,11 +116,10 @@ class Dependences:
             writers = writers[1:]
         if not writers or (old in self.old and old in self.writers):
             return False
-        others = set(self.readers.get(old, ())) - set(self.writers[new])
-        if guarded:
-            others |= self.checked
-            if self.checked.intersection(writers):
-                return False
+        before = set(self.latest.get(old, ())) - set(self.writers[new])
+        others = before | self.checked if guarded else before
+        if guarded and self.checked.intersection(writers):
+            return False
         for writer in writers:
             item = self.items[writer]
             if not isinstance(item, Call) or not reads_in_step(item, new, old):
@@ -126,14 +128,15 @@ class Dependences:
                 return False
         if self.leads_to(writers[0], others - set(writers)):
             return False
-        if guarded and self.gate < 0:
-            self.gate = self.add(None, self.checked)
-        before = set(self.readers.get(old, ())) | ({self.gate} if guarded else set())
-        for other in before - set(self.writers[new]):
+        if guarded:
+            if self.gate < 0:
+                self.gate = self.add(None, self.checked)
+            before.add(self.gate)
+        for other in before:
             self.after[other].add(writers[0])
         if copied:  # it only begins: what waits for it waits for what it waited for
             self.items[self.writers[new][0]] = None
-        self.writers[old] = self.writers.get(old, []) + writers
+        self.writers.setdefault(old, []).extend(writers)
         return True
 
     def join_updates(self, kept: set[int]) -> None:
@@ -145,16 +148,18 @@ class Dependences:
                 continue
             (old,) = first.reads
             own = old in self.writers and old not in kept and old not in self.old
+            source, target = (old, new) if new in kept else (new, old)
+            moved = {*self.writers.get(source, ()), *self.readers.get(source, ())}
+            latest = self.latest.get(new, [])
             if own and self._is_copy(self.writers[new][0], old) and self.overwrite(new, old, False):
-                source, target = (old, new) if new in kept else (new, old)
-                self.writers[target] = self.writers[old]
+                writers = self.writers[old]
                 del self.writers[source]
-                readers = self.readers.pop(source, [])
-                self.readers.setdefault(target, []).extend(readers)
-                for number in {*readers, *self.writers[target]}:
-                    item = self.items[number]
-                    if item is not None:
-                        rename([item], {source: target})
+                self.writers[target] = writers
+                self.readers.setdefault(target, []).extend(self.readers.pop(source, []))
+                self.latest[target] = latest
+                rename(
+                    [item for n in moved if (item := self.items[n]) is not None], {source: target}
+                )
 
     def _is_copy(self, number: int, source: int) -> bool:
         item = self.items[number]

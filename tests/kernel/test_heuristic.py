@@ -1,0 +1,195 @@
+"""What the heuristic chooses for the kernels that networks are made of, and that it means the
+same."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernels import (
+    CPU,
+    buffer,
+    check,
+    column_sum,
+    convolution,
+    elementwise,
+    full_sum,
+    load,
+    matmul,
+    ranges,
+    reduce,
+    row_sum,
+    sink,
+    softmax,
+    store,
+)
+
+from treadle.ir import index, ops
+from treadle.ir.node import Node
+from treadle.kernel import pipeline
+from treadle.kernel.actions import apply
+from treadle.kernel.build import build
+from treadle.kernel.heuristic import heuristic
+from treadle.kernel.schedule_text import parse_actions, show_actions
+
+
+def chosen(root: Node) -> list[str]:
+    return show_actions(heuristic(build(root, CPU), CPU)).splitlines()
+
+
+def test_contiguous_ranges_become_one_flat_loop() -> None:
+    actions = chosen(elementwise(500, 300))
+    assert actions[0] == "fuse i, j: ij"
+    assert "vector ijv" in actions and "grid ijg" in actions
+
+
+def test_a_broadcast_range_stays_apart() -> None:
+    i, j = ranges(50, 30)
+    value = ops.ADD(load(buffer(1, 50, 30), i, j), load(buffer(2, 30), j))
+    assert not any(
+        line.startswith("fuse") for line in chosen(sink(store(buffer(0, 50, 30), value, i, j)))
+    )
+
+
+def test_a_softmax_keeps_its_exponentials_and_has_rows_as_tasks() -> None:
+    actions = chosen(softmax(512, 1024))
+    assert "keep add1 as add1_row" in actions
+    assert any(line.startswith("grid i") for line in actions)
+    assert {"vector jv", "vector j2v", "vector j3v", "cooperate ju"} <= set(actions)
+
+
+def test_a_column_sum_takes_whole_rows() -> None:
+    actions = chosen(column_sum(4096, 4096))
+    assert "reorder jo, im" in actions and "unroll ju, iu" in actions
+
+
+def test_a_full_sum_is_cut_in_tasks() -> None:
+    assert any(" tasks " in line for line in chosen(full_sum(1000, 1000)))
+
+
+def test_small_kernels_are_one_task() -> None:
+    for root in (elementwise(10, 20), row_sum(8, 9), matmul(4, 4, 4), softmax(3, 5)):
+        assert not any(line.startswith("grid") for line in chosen(root))
+
+
+def test_how_a_sum_is_cut_does_not_depend_on_threads() -> None:
+    """Else a result would depend on the machine."""
+    kernel = build(full_sum(3000, 3000), CPU)
+    lists = {
+        show_actions(heuristic(kernel, replace(CPU, threads=threads))) for threads in (1, 2, 8, 64)
+    }
+    assert len(lists) == 1
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "lanes", "packed"),
+    [
+        (False, False, "jv", False),
+        (True, False, "jv", False),
+        (False, True, "jv", True),
+        (True, True, "jv", True),
+    ],
+)
+def test_products_are_tiled_along_their_columns(
+    left: bool, right: bool, lanes: str, packed: bool
+) -> None:
+    actions = chosen(matmul(300, 200, 100, left, right))
+    assert f"vector {lanes}" in actions
+    assert any(line.startswith("stage arg2") for line in actions) == packed
+
+
+def test_a_product_with_few_rows_runs_along_the_sum() -> None:
+    assert "vector kv" in chosen(matmul(2, 300, 256, right=True))
+
+
+def test_a_large_factor_is_packed() -> None:
+    assert any(line.startswith("stage arg2 at jo") for line in chosen(matmul(512, 2048, 2048)))
+
+
+def test_a_convolution_has_channels_in_lanes() -> None:
+    actions = chosen(convolution(8, 32, 14, 64, 3, pad=1))
+    assert "vector jv" in actions
+    assert any(line.startswith("stage arg2 at root") for line in actions)
+    assert any(line.startswith("stage arg1") for line in actions)
+    assert any(line.startswith("detach add0") for line in actions)
+
+
+def test_lists_print_and_parse_back() -> None:
+    for root in (softmax(64, 64), matmul(64, 64, 64), convolution(2, 8, 9, 16, 3, pad=1)):
+        actions = heuristic(build(root, CPU), CPU)
+        assert parse_actions(show_actions(actions)) == actions
+
+
+# ---- meaning -------------------------------------------------------------------------------------
+SIZES = st.integers(1, 70)
+
+
+@settings(deadline=None, max_examples=25)
+@given(SIZES, SIZES, st.integers(1, 20), st.booleans(), st.booleans())
+def test_products(n: int, m: int, k: int, left: bool, right: bool) -> None:
+    root = matmul(n, m, k, left, right)
+    check(root, heuristic(build(root, CPU), CPU))
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    st.integers(1, 3), st.integers(1, 4), st.integers(3, 9), st.integers(1, 20),
+    st.integers(1, 3), st.integers(0, 1), st.integers(1, 2),
+)  # fmt: skip
+def test_convolutions(
+    batch: int, channels: int, side: int, outputs: int, width: int, pad: int, stride: int
+) -> None:
+    root = convolution(batch, channels, side, outputs, width, pad, stride)
+    check(root, heuristic(build(root, CPU), CPU))
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.sampled_from([softmax, column_sum, row_sum, full_sum, elementwise]),
+    st.integers(1, 300),
+    st.integers(1, 80),
+)
+def test_loops_over_memory(make: object, rows: int, columns: int) -> None:
+    root = make(rows, columns)
+    check(root, heuristic(build(root, CPU), CPU), tolerance=1e-3)
+
+
+@pytest.mark.parametrize("size", [0, 1, 17, 64])
+def test_unknown_sizes(size: int) -> None:
+    n = index.variable("n", 0, 4096)
+    for make in (softmax, column_sum, row_sum, full_sum, elementwise):
+        root = make(n, 20)
+        check(root, heuristic(build(root, CPU), CPU), variables={"n": size}, tolerance=1e-3)
+        root = make(20, n)
+        check(root, heuristic(build(root, CPU), CPU), variables={"n": size}, tolerance=1e-3)
+    root = matmul(n, 20, 7)
+    check(root, heuristic(build(root, CPU), CPU), variables={"n": size})
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.data())
+def test_row_expressions(data: st.DataObject) -> None:
+    """Three reductions of a row, each of an expression of the ones before, and a store."""
+    rows, columns = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 40))
+    i, j = ranges(rows, columns)
+    x = load(buffer(1, rows, columns), i, j)
+    pieces = [x, ops.MUL(x, x)]
+    for _ in range(3):
+        monoid = data.draw(st.sampled_from(["add", "max", "min"]))
+        left, right = (data.draw(st.sampled_from(pieces)) for _ in range(2))
+        value = data.draw(st.sampled_from([ops.SUB, ops.MAX, ops.ADD]))(left, right)
+        pieces.append(reduce(monoid, value, j) if value.free & j.free else value)
+    root = sink(store(buffer(0, rows, columns), ops.ADD(pieces[-1], pieces[-2]), i, j))
+    check(root, heuristic(build(root, CPU), CPU), tolerance=1e-2)
+
+
+def test_the_pipeline_names_scratch_and_chunks() -> None:
+    lowered = pipeline.lower(full_sum(1000, 1000), CPU, "total")
+    assert [f.name for f in lowered.functions] == ["total_0", "total_1"]
+    (partial,) = lowered.scratch
+    assert partial == 4 * lowered.functions[0].tasks
+    assert lowered.chunks == (0, 1)
+    own = {p.arg[0] for f in lowered.functions for p in f.params if p.op is ops.ARG}
+    assert own == {0, 1, 2}
+    applied = apply(build(full_sum(1000, 1000), CPU), lowered.actions)
+    assert str(applied) == str(lowered.kernel)
