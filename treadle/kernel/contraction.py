@@ -433,7 +433,10 @@ def _store_apart(plan: Plan, choice: Choice, along_rows: bool) -> None:
             plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}v", width),)))
             lanes = f"{lanes}v"
             plan.do(Tail(lanes, "mask"))
-        plan.do(vector(lanes))
+        try:
+            plan.do(vector(lanes))
+        except ScheduleError:
+            return  # rows that were fused but do not lie together: one at a time
 
 
 # ---- lanes along the sum -------------------------------------------------------------------------

@@ -82,10 +82,11 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
     shared = () if scratch.scope == ROOT else home(kernel, name)
     if scratch.scope == "shared":  # each thread of the block has a part of it
         shared = tuple(leaf for leaf in shared if kernel.leaves[leaf].kind != "local")
-    # nor may a read be hoisted out of a loop around the writer, even if that runs only once
+    bits = sum(kernel.leaves[leaf].bit for leaf in shared)
+    # a read may not be hoisted out of a loop around the writer, even if that runs only once
     around = () if scratch.scope == ROOT else writer.order
     loops = (leaf for leaf in around if kernel.leaves[leaf].kind not in ("unroll", "vector"))
-    bits = sum(kernel.leaves[leaf].bit for leaf in {*shared, *loops})
+    mask = sum(kernel.leaves[leaf].bit for leaf in {*shared, *loops})
     nodes = (kernel.leaves[leaf].node for leaf in shared)
     leaves = tuple(n for n in nodes if n.op is ops.RANGE)
     fixed = dict.fromkeys(leaves, 0)
@@ -95,9 +96,8 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
     for dimension in range(rank):
         over = {kernel.over_leaves(place[dimension]) for place in places}
         inside = [index.substitute(i, fixed) for i in over]
-        whole = any(
-            kernel.over_ranges(place[dimension]) is not place[dimension] for place in places
-        )
+        parts = [place[dimension] for place in places]
+        whole = any(kernel.over_ranges(part) is not part for part in parts)
         lows.append(0 if scratch.scope == ROOT else min(index.bounds(i)[0] for i in inside))
         size = scratch.node.shape[dimension]
         if scratch.scope == ROOT:
@@ -107,10 +107,17 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
         else:
             extents.append(max(1, *(index.bounds(i)[1] + 1 - lows[-1] for i in inside)))
     order = [int(d) for d in scratch.layout] or _order(kernel, writer, rank)
-    row_major = strides_of([extents[d] for d in order])
-    strides = [row_major[order.index(d)] for d in range(rank)]
+    written = [kernel.over_ranges(i).free for i in writer.index]
+    strides: list[Extent] = [0] * rank
+    step: Extent = 1
+    for d, outer in zip(order[::-1], (*order[-2::-1], None)):
+        strides[d] = step
+        step = index.dim(index.mul(step, extents[d]))
+        apart = outer is None or not written[d] & written[outer]
+        if apart and scratch.scope != ROOT:  # a last vector may go past the end of a fused range
+            step = max(index.bounds(step)[1], _reach(kernel, places, strides, lows, fixed))
     first = index.add(*(index.mul(stride, low) for stride, low in zip(strides, lows)))
-    layout = Layout(tuple(strides), first, index.product(extents), leaves, bits)
+    layout = Layout(tuple(strides), first, index.product(extents), leaves, mask)
     if scratch.scope == ROOT:
         return layout
     size = 1
@@ -120,6 +127,22 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
             raise ScheduleError(f"where {name} is used jumps with the loops around it")
         size = max(size, index.bounds(layout.inside(offset))[1] + 1)
     return replace(layout, size=size)
+
+
+def _reach(
+    kernel: Kernel,
+    places: list[tuple[Node, ...]],
+    strides: Sequence[Extent],
+    lows: Sequence[int],
+    fixed: dict[Node, int],
+) -> int:
+    """Elements from the first to the last that is touched, by the dimensions that have a stride."""
+    reach = 0
+    for place in set(places):
+        parts = (index.mul(index.sub(i, low), n) for i, low, n in zip(place, lows, strides) if n)
+        offset = index.substitute(kernel.over_leaves(index.add(*parts)), fixed)
+        reach = max(reach, index.bounds(offset)[1] + 1)
+    return reach
 
 
 def _padded(kernel: Kernel, size: Extent, places: list[Node], writer: Stmt) -> Extent:

@@ -25,8 +25,8 @@ from treadle.kernel.retile import Detach, StageStore, Subtotal
 from treadle.kernel.stage import Keep, Stage
 
 _VERBS = (
-    "cooperate, detach, fuse, grid, hint, keep, local, mma, occupancy, persist, reorder, skew, snake, "
-    "split, stage, subtotal, tail, unroll, vector"
+    "cooperate, detach, fuse, grid, hint, keep, local, mma, occupancy, persist, reorder, skew, "
+    "snake, split, stage, subtotal, tail, unroll, vector"
 )
 _NAME = r"\w+"
 _LIST = r"\w+(?:, *\w+)*"

@@ -168,7 +168,8 @@ class Builder:
         stores = []
         for (argument, prefix), (buffer, _) in zip(targets, places):
             at = self._index(argument, self.level.buffers[buffer], (*prefix, *position))
-            stores.append(Node(ops.STORE, void, (argument, value, *at), (len(at), monoid)))
+            whole = value if monoid is None else _every_time(monoid, value, output.position, at)
+            stores.append(Node(ops.STORE, void, (argument, whole, *at), (len(at), monoid)))
         return stores
 
     def _region(self, region: Node, output: Output) -> tuple[Position, str | None]:
@@ -374,6 +375,16 @@ class Builder:
         if in_memory and all(i is ZERO for i in position):
             return True
         return flatten(list(node.shape), list(position)) is linear
+
+
+def _every_time(monoid: str, value: Node, position: Position, at: Sequence[Node]) -> Node:
+    """What a scatter combines into memory: along a range that neither the value nor its place
+    depends on, it is as many equal values as the range is long."""
+    used = value.free
+    for i in at:
+        used |= i.free
+    missing = [i for i in position if i.op is ops.RANGE and not i.free & used]
+    return Node(ops.KREDUCE, value.dtype, (value, *missing), (monoid, 1)) if missing else value
 
 
 def _roots(output: Output) -> list[Demand]:

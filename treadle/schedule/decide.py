@@ -52,6 +52,7 @@ class Decider(Rules):
     def store(self, node: Node, demands: list[Demand], reason: Reason) -> None:
         """Put the node's value in memory: by a host among its readers, or by a draft of its own."""
         top, demands = self.last_form(node, demands)
+        self.forms[node] = top
         value = self.values[top] = self.inherited.get(top) or Value(top)
         if 0 in top.shape:
             self.read(demands, value, None)

@@ -25,7 +25,8 @@ OVERLAP = 4.5  # how often a sum inside a sum may be computed: the windows of a 
 
 class Rules(Propagation):
     """cheap: what is not to be stored for its cost (the second pass found it so); kept: what the
-    first pass stored, without that. priced: what was stored for its cost: repeats and readers."""
+    first pass stored, without that. priced: what was stored for its cost: repeats and readers.
+    forms: the last reshape of a stored value, which stands for it in memory."""
 
     def __init__(
         self, graph: Graph, target: Target, movements: Movements, sizes: cost.Sizes
@@ -34,6 +35,7 @@ class Rules(Propagation):
         self.cheap: set[Node] = set()
         self.kept: set[Node] = set()
         self.priced: dict[Node, tuple[float, int]] = {}
+        self.forms: dict[Node, Node] = {}
 
     # ---- the rules for reductions ----------------------------------------------------------------
     def reduce_reason(self, node: Node, demands: list[Demand]) -> Reason | None:
@@ -77,7 +79,8 @@ class Rules(Propagation):
         """Why a reduction cannot be a loop inside the loops around some of its draft's ranges."""
         draft = demand.draft
         if draft.contraction:
-            return Reason("row", "the kernel that reads it holds a contraction", (), node)
+            text = "the kernel that reads its {} elements holds a contraction"
+            return Reason("row", text, (self.numel(node.shape),), node)
         if len(draft.chains) >= ROW_LOOPS:
             text = "the kernel that reads it has {} loops over its rows already"
             return Reason("row", text, (len(draft.chains),), node)
@@ -168,13 +171,14 @@ class Rules(Propagation):
         kept = set(self.values)
         cheap = set()
         for node in sorted(self.priced, key=self.graph.place.__getitem__):
-            kept.discard(node)
+            form = self.forms[node]
+            kept.discard(form)
             here = cost.cone(node, kept, self.numel)
             repeats, readers = self.priced[node]
             if not here.reductions and cost.recompute(here, repeats, readers) <= cost.ROUND_TRIP:
                 cheap.add(node)
             else:
-                kept.add(node)
+                kept.add(form)
         self.kept = kept
         return cheap
 
