@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from fuzz_meanings import MEANINGS, check
-from fuzz_graphs import Graph, Value, make
+from fuzz_graphs import Graph, Maker, Value, make
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph.scan import substitute
@@ -88,13 +88,12 @@ def read(written: str) -> Graph:
     roots = text.parse_roots(written)
     buffers = {n.arg[0]: n for n in toposort(roots) if n.op is ops.BUFFER}
     leaves, variables, errors = {}, {}, []
-    names = {"nan": float("nan"), "inf": float("inf")}
     for line in written.splitlines():
         if line.startswith("# leaf "):
             _, _, number, array = line.split(" ", 3)
             leaf = buffers.get(int(number))
             if leaf is not None:
-                leaves[leaf] = np.array(eval(array, {"__builtins__": {}}, names), leaf.dtype.compute).reshape(leaf.shape)
+                leaves[leaf] = _array(leaf, array)
         elif line.startswith("# variable "):
             _, _, name, value = line.split()
             variables[name] = int(value)
@@ -103,6 +102,15 @@ def read(written: str) -> Graph:
     arrays = evaluate(roots, leaves, variables)
     values = [Value(n, np.asarray(a), e) for n, a, e in zip(roots, arrays, errors)]
     return Graph(values, leaves, variables)
+
+
+def _array(leaf: Node, written: str) -> np.ndarray:
+    """The array of a leaf: nested lists, or `seed n` for random content."""
+    if written.startswith("seed "):
+        return Maker(int(written.split()[1])).content(leaf.dtype, leaf.shape)
+    names = {"nan": float("nan"), "inf": float("inf")}
+    values = eval(written, {"__builtins__": {}}, names)
+    return np.array(values, leaf.dtype.compute).reshape(leaf.shape)
 
 
 # ---- the command -----------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""The one place that imports what may be missing: optional libraries and backend plugins."""
+"""The one place that imports late: optional libraries, backend plugins, and what a warm start does not
+need."""
 
 from __future__ import annotations
 

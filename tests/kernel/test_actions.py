@@ -246,7 +246,7 @@ def test_random_schedules_of_a_product(data: st.DataObject) -> None:
     unrolled = [leaf for leaf in inner.values() if draw(st.booleans())]
     lanes = draw(st.sampled_from([None, *(leaf for leaf in inner.values() if leaf[0] != "k")]))
     tile = {a.leaf: a.inner[0][1] for a in actions if isinstance(a, Split)}
-    if lanes is not None and tile[lanes[0]] == 1:
+    if lanes is not None and tile[lanes[0]] not in (2, 4):
         lanes = None
     unrolled = [leaf for leaf in unrolled if leaf != lanes]
     if unrolled:

@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from treadle import config
+from treadle import config, extras
 from treadle.backend.base import Backend, Function, Library
 from treadle.engine import disk
 from treadle.ir import ops, text
 from treadle.ir.node import Node
-from treadle.kernel import pipeline
 from treadle.log import emit, wanted
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -97,6 +96,7 @@ class Compiler:
 
     def _compile(self, missing: dict[Node, str]) -> list[Compiled]:
         start = time.perf_counter()
+        pipeline = extras.load("treadle.kernel.pipeline")  # a warm start does without it
         lowered = [pipeline.lower(kernel, self.backend.target, f"k{key[:12]}") for kernel, key in missing.items()]
         functions = [function for kernel in lowered for function in kernel.functions]
         source = self.backend.render(functions)

@@ -341,8 +341,9 @@ def _check_unroll(kernel: Kernel, leaf: Leaf) -> None:
 def _check_vector(kernel: Kernel, leaf: Leaf) -> None:
     _check_unroll(kernel, leaf)
     _check_parallel(kernel, leaf)
-    if leaf.extent == 1:
-        raise ScheduleError(f"{leaf.name} runs once: there is nothing to put in lanes")
+    assert isinstance(leaf.extent, int)
+    if leaf.extent < 2 or leaf.extent & (leaf.extent - 1):
+        raise ScheduleError(f"{leaf.name} runs {leaf.extent} times: lanes are a power of 2, from 2")
     if kernel.step(leaf.name) != 1:
         raise ScheduleError(f"{leaf.name} is not the innermost part of its range: lanes must be")
     for statement in kernel.statements:

@@ -31,7 +31,9 @@ TASKS_PER_THREAD = 4
 SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread number
 TRANSPOSED = 1.0  # cycles to pack an element against its order
 STORE_APART = 1.6  # cycles to store an element by loops of its own
+LONG_ENDING = 160  # operations on a tile's results beyond which they get loops of their own
 SCATTERED = 4.0  # cycles to store an element alone
+REST = 2000.0  # cycles that the code of a rest costs, per vector of the tile
 MASKED = 1.2  # what masks on the vectors of a factor cost
 ALONE = 16.0  # what a factor costs that is gathered at every use
 
@@ -244,7 +246,7 @@ def _cycles(rows: int, vectors: int, steps: int, dot: bool) -> float:
 def _best_tile(
     rows: int, columns: int, steps: int, lane_choices: tuple[int, ...], registers: int, dot: bool
 ) -> Tile:
-    """The tile of least total cost, rests included."""
+    """The tile of least total cost, rests included; each rest is code that must be compiled."""
     best: Tile | None = None
     for lanes in lane_choices:
         needed = -(-columns // lanes)
@@ -257,6 +259,7 @@ def _best_tile(
                 total += whole_rows * _cycles(m, rest, steps, dot) if rest else 0
                 total += whole * _cycles(rest_rows, v, steps, dot) if rest_rows else 0
                 total += _cycles(rest_rows, rest, steps, dot) if rest and rest_rows else 0
+                total += ((1 + bool(rest_rows)) * (1 + bool(rest)) - 1) * REST * m * v
                 if best is None or total < best.cycles:
                     best = Tile(m, v, lanes, total)
     assert best is not None
@@ -271,7 +274,7 @@ def _size(extent: Extent) -> int:
 # ---- lanes along an output -----------------------------------------------------------------------
 def _outer_tiles(plan: Plan, choice: Choice) -> None:
     contraction, lanes, row, tile = choice.contraction, choice.lanes, choice.row, choice.tile
-    apart, along_rows = not _stored_along(plan, lanes), _stored_along(plan, row)
+    apart = _store_lanes(plan, choice)
     plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}u", tile.vectors), (f"{lanes}v", tile.lanes))))
     others = [name for name in contraction.outputs if name not in (row, lanes)]
     blocks = _split_rows(plan, row, tile.rows, [*others, f"{lanes}o"])
@@ -284,8 +287,8 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
         _pack(plan, choice, tasks)
     if tasks:
         _stage_guarded(plan, choice, tasks[-1])
-    if apart:
-        _store_apart(plan, choice, along_rows)
+    if apart is not None:
+        _store_apart(plan, choice, apart)
 
 
 def _unroll_sum(plan: Plan, name: str, products: int) -> None:
@@ -417,32 +420,46 @@ def _stage_guarded(plan: Plan, choice: Choice, at: str) -> None:
             plan.do(vector(f"{last}v"))
 
 
-def _store_apart(plan: Plan, choice: Choice, along_rows: bool) -> None:
-    """The store in loops of its own, its lanes along the rows of the tile if they are
-    contiguous."""
-    row, tile = choice.row, choice.tile
+def _store_lanes(plan: Plan, choice: Choice) -> str | None:
+    """The range along which stores of their own run: one that is contiguous. None if the tile can
+    store its results as they are: along its lanes, with little to do for each."""
+    tile = choice.tile
+    statement = choice.contraction.statement
+    ending = sum(plan.facts[s.name].cost for s in plan.kernel.statements if s is not statement)
+    inside = choice.lanes in choice.contraction.outputs and _stored_along(plan, choice.lanes)
+    if inside and ending * tile.rows * tile.vectors <= LONG_ENDING:
+        return None
+    for name in (choice.column, choice.row):
+        if _stored_along(plan, name):
+            return name
+    return choice.column if ending * tile.rows * tile.vectors > LONG_ENDING else None
+
+
+def _store_apart(plan: Plan, choice: Choice, along: str) -> None:
+    """The stores in loops of their own, with lanes along a range of the tile."""
     statement = plan.kernel.statement(choice.contraction.statement.name)
     loops = [name for name in kept(statement) if plan.kernel.leaves[name].kind in ("grid", "loop")]
     plan.do(Detach(statement.name, loops[-1], "t"))
-    if along_rows and tile.rows > 1:
-        others = [n for n in plan.kernel.statements[-1].order if n.startswith("t")]
-        plan.do(Reorder((*(n for n in others if n != f"t{row}"), f"t{row}")))
-        lanes = f"t{row}"
-        if isinstance(plan.kernel.leaves[lanes].extent, Node):
-            width = plan.target.lanes(statement.values[0].dtype)
-            plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}v", width),)))
-            lanes = f"{lanes}v"
-            plan.do(Tail(lanes, "mask"))
-        try:
-            plan.do(vector(lanes))
-        except ScheduleError:
-            return  # rows that were fused but do not lie together: one at a time
+    lanes = f"t{along}"
+    leaf = plan.kernel.leaves[lanes]
+    width = plan.target.lanes(statement.values[0].dtype)
+    while width // 2 >= upper(leaf.extent):
+        width //= 2
+    if width < 2:
+        return
+    others = [n for n in plan.kernel.statements[-1].order if n.startswith("t")]
+    plan.do(Reorder((*(n for n in others if n != lanes), lanes)))
+    plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}v", width),)))
+    if isinstance(leaf.extent, Node):
+        plan.do(Tail(f"{lanes}v", "mask"))
+    plan.do(vector(f"{lanes}v"))
 
 
 # ---- lanes along the sum -------------------------------------------------------------------------
 def _dot_tiles(plan: Plan, choice: Choice) -> None:
     contraction, lanes, row, column = choice.contraction, choice.lanes, choice.row, choice.column
     tile = choice.tile
+    apart = _store_lanes(plan, choice)
     width = plan.target.lanes(contraction.statement.values[0].dtype)
     plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}v", width),)))
     plan.do(Split(column, f"{column}o", ((f"{column}u", tile.vectors),)))
@@ -452,3 +469,5 @@ def _dot_tiles(plan: Plan, choice: Choice) -> None:
     plan.do(vector(f"{lanes}v"))
     tasks, loops = _outer_loops(plan, [*others, *blocks], f"{column}o")
     _arrange(plan, choice, tasks, [*loops, f"{row}o"])
+    if apart is not None:
+        _store_apart(plan, choice, apart)

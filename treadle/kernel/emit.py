@@ -53,6 +53,7 @@ class Emitter:
         self.params: dict[Node, None] = {}
         self.defined: dict[str, Node] = {}  # scratch buffer -> the DEFINE that is it now
         self.defines = 0
+        self.depths: dict[int, int] = {}  # needs -> depth, for the scopes that are open now
         # what the leaves are: by number, a program node or a plain number
         self.env: dict[int, Node | int] = {}
         self.state = 0  # the numbers of unrolled leaves, each in a field of its own
@@ -66,7 +67,7 @@ class Emitter:
             int, int
         ] = {}  # leaf number -> leaves that its tail depends on, as a mask
         self.over_leaves: dict[Node, Node] = {}  # flat expressions over ranges -> over leaves
-        self.access: dict[tuple[Node, Node], tuple[Node, bool]] = {}
+        self.strides: dict[tuple[Node, int], tuple[Node, int | None]] = {}
         self._assign_fields()
 
     def _assign_fields(self) -> None:
@@ -146,10 +147,23 @@ class Emitter:
     # ---- placing ---------------------------------------------------------------------------------
     def depth(self, needs: int) -> int:
         """The outermost open scope in which a value that depends on these leaves can stand."""
-        for depth in range(len(self.scopes) - 1, 0, -1):
-            if needs & self.scopes[depth].bound:
-                return depth
-        return 0
+        found = self.depths.get(needs)
+        if found is None:
+            found = len(self.scopes) - 1
+            while found and not needs & self.scopes[found].bound:
+                found -= 1
+            self.depths[needs] = found
+        return found
+
+    def enter(self, scope: Scope) -> None:
+        """Opens a scope."""
+        self.scopes.append(scope)
+        self.depths.clear()
+
+    def exit(self) -> Scope:
+        """Closes the innermost scope."""
+        self.depths.clear()
+        return self.scopes.pop()
 
     def place(self, node: Node, depth: int) -> Node:
         """The program node, emitted in the scope at `depth` unless it stands there already."""
@@ -185,28 +199,30 @@ class Emitter:
     # ---- values ----------------------------------------------------------------------------------
     def value(self, root: Node) -> Node:
         """The program node that has the value of a prepared kernel node at this point."""
-        info, scopes = self.info, self.scopes
-        stack = [root]
-        while True:
+        found = self._known(root)
+        stack = [] if found is not None else [root]
+        while stack:
             node = stack[-1]
-            needs, fields = info[node]
-            depth = self.depth(needs)
-            memo = scopes[depth].memo
-            key = (node, self.state & fields)
-            found = memo.get(key)
-            if found is None:
-                pending = [s for s in self._operands(node) if self._known(s) is None]
-                if pending:
-                    stack.extend(reversed(pending))
-                    continue
-                found = memo[key] = _RULES[node.op](self, node, depth)
-            if len(stack) == 1:
-                return found
+            operands = [self._known(s) for s in self._operands(node)]
+            if None in operands:
+                sources = self._operands(node)
+                stack.extend(s for s, o in zip(reversed(sources), reversed(operands)) if o is None)
+                continue
             stack.pop()
+            needs, fields = self.info[node]
+            depth = self.depth(needs)
+            found = _RULES[node.op](self, node, depth, operands)
+            self.scopes[depth].memo[node, self.state & fields] = found
+        assert found is not None
+        return found
 
     def _known(self, node: Node) -> Node | None:
+        """The value of a node, if it stands in an open scope."""
         needs, fields = self.info[node]
-        return self.scopes[self.depth(needs)].memo.get((node, self.state & fields))
+        depth = self.depths.get(needs)
+        if depth is None:
+            depth = self.depth(needs)
+        return self.scopes[depth].memo.get((node, self.state & fields))
 
     def _operands(self, node: Node) -> Sequence[Node]:
         """The nodes that must have values before this one: usually its sources."""
@@ -214,8 +230,6 @@ class Emitter:
             if self._in_lanes(node):
                 return self._vector_operands(node)
             return node.src[1:] if node.op is ops.READ else node.src
-        if node.op is ops.ISUM:
-            return [s for s in node.src if s.op is not ops.RANGE]
         return node.src
 
     def _in_lanes(self, node: Node) -> bool:
@@ -245,27 +259,22 @@ class Emitter:
     def stride(self, offset: Node, leaf: Leaf) -> tuple[Node, int | None]:
         """(offset of lane 0, stride of the lanes); a stride of None if the offset is not affine in
         the lane or the stride is not known."""
-        rest, moving = index.split(offset, leaf.node)
-        step = index.coefficient(moving, leaf.node)
-        affine = isinstance(step, int) and moving is index.mul(leaf.node, step)
-        if rest not in self.info:
+        key = (offset, leaf.number)
+        found = self.strides.get(key)
+        if found is None:
+            rest, moving = index.split(offset, leaf.node)
+            step = index.coefficient(moving, leaf.node)
+            affine = isinstance(step, int) and moving is index.mul(leaf.node, step)
             self.prepare([rest])
-        return rest, step if affine and isinstance(step, int) else None
-
-    def _wide(self, node: Node) -> Node | None:
-        """Where a READ in lanes reads consecutive elements: the offset of the first; else None."""
-        leaf = self.vector
-        assert leaf is not None
-        key = (node, leaf.node)
-        if key not in self.access:
-            rest, step = self.stride(node.src[1], leaf)
-            self.access[key] = (rest, step == 1)
-        rest, wide = self.access[key]
-        return rest if wide else None
+            found = self.strides[key] = (rest, step if affine and isinstance(step, int) else None)
+        return found
 
     def _vector_operands(self, node: Node) -> Sequence[Node]:
-        first = self._wide(node) if node.op is ops.READ else None
-        return (first, *node.src[2:]) if first is not None else ()
+        if node.op is ops.READ and self.vector is not None:
+            first, step = self.stride(node.src[1], self.vector)
+            if step == 1:
+                return (first, *node.src[2:])
+        return ()  # computed lane by lane
 
     def buffer(self, node: Node) -> Node:
         """What a program addresses for a buffer: a parameter, or the scratch buffer as it is
@@ -289,67 +298,60 @@ class Emitter:
         a, b = self.splat(a, lanes, depth), self.splat(b, lanes, depth)
         return self.place(Node(ops.AND, bool_.vec(lanes), (a, b)), depth)
 
-    def _read(self, node: Node, depth: int) -> Node:
+    def _read(self, node: Node, depth: int, operands: Sequence[Node]) -> Node:
         in_lanes = self._in_lanes(node)
-        offset, lanes = node.src[1], 1
+        lanes = 1
         if in_lanes:
-            first = self._wide(node)
-            if first is None:
+            if not operands:
                 return self.pack(node, depth)
             assert self.vector is not None and isinstance(self.vector.extent, int)
-            offset, lanes = first, self.vector.extent
+            lanes = self.vector.extent
+        offset, *guards = operands
         own = node.src[0].arg[0] in self.defined
         buffer = self.buffer(node.src[0])
         if own:
-            held = self.scopes[-1].registers.get((buffer, self.value(offset)))
+            held = self.scopes[-1].registers.get((buffer, offset))
             if held is not None and held.dtype.lanes == lanes and depth == len(self.scopes) - 1:
                 return held
             self.flush()
-        guard = self.value(node.src[2]) if len(node.src) > 2 else None
-        if guard is not None:
-            guard = self.splat(guard, lanes, depth)
+        guard = self.splat(guards[0], lanes, depth) if guards else None
         if not own and (in_lanes or self.lane is not None):
             exists = self.lanes_mask if in_lanes else self.lane_exists(depth)
             guard = self.both(guard, exists, depth)
-        src = (buffer, self.value(offset)) if guard is None else (buffer, self.value(offset), guard)
+        src = (buffer, offset) if guard is None else (buffer, offset, guard)
         return self.place(Node(ops.READ, node.dtype.vec(lanes), src), depth)
 
     # ---- rules by op -----------------------------------------------------------------------------
-    def _leaf_value(self, node: Node, depth: int) -> Node:
+    def _leaf_value(self, node: Node, depth: int, operands: Sequence[Node]) -> Node:
         now = self.env.get(node.arg[0])
         if now is None:
             assert self.vector is not None and isinstance(self.vector.extent, int)
             return self.place(Node(ops.LANES, INDEX.vec(self.vector.extent)), 0)
         return now if isinstance(now, Node) else constant(now, INDEX)
 
-    def _as_it_is(self, node: Node, depth: int) -> Node:
+    def _as_it_is(self, node: Node, depth: int, operands: Sequence[Node]) -> Node:
         return node if node.op is ops.CONST else self.param(node)
 
-    def _alu(self, node: Node, depth: int) -> Node:
-        return self.apply(node, [self.value(s) for s in node.src], depth)
-
-    def apply(self, node: Node, operands: list[Node], depth: int) -> Node:
-        """The operation of a kernel node on program nodes, scalars spread where one is a vector."""
-        lanes = max(o.dtype.lanes for o in operands)
+    def _alu(self, node: Node, depth: int, operands: Sequence[Node]) -> Node:
+        """The operation on program nodes, scalars spread where one is a vector."""
+        dtype = node.dtype
+        lanes = max([o.dtype.lanes for o in operands])
         if lanes > 1:
+            dtype = dtype.vec(lanes)
             operands = [
-                self.splat(o, lanes, self.depth(self.info[s][0]))
+                o if o.dtype.lanes > 1 else self.splat(o, lanes, self.depth(self.info[s][0]))
                 for o, s in zip(operands, node.src)
             ]
-        return self.place(Node(node.op, node.dtype.vec(lanes), tuple(operands), node.arg), depth)
+        return self.place(Node(node.op, dtype, tuple(operands), node.arg), depth)
 
-    def _sum(self, node: Node, depth: int) -> Node:
+    def _sum(self, node: Node, depth: int, operands: Sequence[Node]) -> Node:
         """constant + sum of coefficient * atom, outer atoms first, so that each partial sum is
         invariant in the loops inside it. Numbers are added here; vectors come last."""
         total: int = node.arg[0]
         scalars: list[tuple[int, Node, int]] = []
         vectors: list[tuple[Node, int]] = []
-        for atom, factor in zip(node.src, node.arg[1]):
-            now = self.env.get(atom.arg[0]) if atom.op is ops.RANGE else None
-            value = self.value(atom) if now is None else now
-            if isinstance(value, int):
-                total += factor * value
-            elif value.op is ops.CONST:
+        for atom, factor, value in zip(node.src, node.arg[1], operands):
+            if value.op is ops.CONST:
                 total += factor * value.arg
             elif value.dtype.lanes > 1:
                 vectors.append((value, factor))
@@ -376,20 +378,20 @@ class Emitter:
         by = self.splat(constant(factor, INDEX), value.dtype.lanes, 0)
         return self.place(ops.MUL(value, by), depth)
 
-    def _product(self, node: Node, depth: int) -> Node:
-        first, *others = (self.value(s) for s in node.src)
+    def _product(self, node: Node, depth: int, operands: Sequence[Node]) -> Node:
+        first, *others = operands
         for other in others:
             lanes = max(first.dtype.lanes, other.dtype.lanes)
             pair = self.splat(first, lanes, depth), self.splat(other, lanes, depth)
             first = self.place(ops.MUL(*pair), depth)
         return first
 
-    def _divide(self, node: Node, depth: int) -> Node:
+    def _divide(self, node: Node, depth: int, operands: Sequence[Node]) -> Node:
         """floor(a / b) or a mod b for b > 0 by the truncating operations. A dividend that may be
         negative is first moved up by a multiple of a constant divisor, or corrected afterwards."""
         quotient = node.op is ops.IFLOOR
         op = ops.TDIV if quotient else ops.TMOD
-        a, b = self.value(node.src[0]), self.value(node.src[1])
+        a, b = operands
         lanes = max(a.dtype.lanes, b.dtype.lanes)
         a, b = self.splat(a, lanes, depth), self.splat(b, lanes, depth)
 
@@ -412,15 +414,15 @@ class Emitter:
         corrected = self.place(change, depth)
         return self.place(ops.WHERE(below, corrected, truncated, dtype=a.dtype), depth)
 
-    def _extreme(self, node: Node, depth: int) -> Node:
+    def _extreme(self, node: Node, depth: int, operands: Sequence[Node]) -> Node:
         op = ops.MAX if node.op is ops.IMAX else ops.MIN
-        return self.apply(Node(op, INDEX, node.src), [self.value(s) for s in node.src], depth)
+        return self._alu(Node(op, INDEX, node.src), depth, operands)
 
-    def _check(self, node: Node, depth: int) -> Node:
+    def _check(self, node: Node, depth: int, operands: Sequence[Node]) -> Node:
         """The index brought into [0, size); outside, the error flag is set."""
         if self._in_lanes(node):
             return self.pack(node, depth)
-        position, size = (self.value(s) for s in node.src)
+        position, size = operands
         zero = constant(0, INDEX)
         if config.CHECK_INDEX:
             below = self.place(ops.LT(position, zero), depth)
@@ -434,7 +436,7 @@ class Emitter:
         return self.place(ops.MAX(inside, zero), depth)
 
 
-_Rule = Callable[[Emitter, Node, int], Node]
+_Rule = Callable[[Emitter, Node, int, Sequence[Node]], Node]
 _RULES: dict[ops.Op, _Rule] = {
     op: Emitter._alu for op in ops.TABLE.values() if op.kind == "alu" and "k" in op.stages
 }

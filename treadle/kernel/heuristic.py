@@ -37,6 +37,7 @@ from treadle.kernel.stage import Keep
 
 CHUNK = 65_536  # elements of a task of a flat loop over much memory
 COLUMN_TILE = 2048  # columns whose accumulators stay in the first cache
+FEW_TASKS = 8  # tasks below which a reduction is cut too: never a matter of the threads there are
 ROWS_AT_ONCE = 8
 KEEP_COST = 8  # additions that make a value worth a store and a load
 
@@ -273,10 +274,10 @@ def by_columns(plan: Plan, lanes: dict[str, int], work: int) -> bool:
     piece = piece // tile * tile
     parts = ((f"{name}m", piece // tile), (f"{name}u", together), (f"{name}v", width))
     plan.do(Split(name, f"{name}g", parts))
-    tasks *= -(-columns // piece)
     at_once = row
-    if tasks < plan.target.threads and upper(plan.kernel.leaves[row].extent) >= 8 * ROWS_AT_ONCE:
-        at_once = _cut_rows(plan, row, -(-4 * plan.target.threads // tasks))
+    most_tasks = tasks * -(-columns // tile)
+    if most_tasks < FEW_TASKS and upper(plan.kernel.leaves[row].extent) >= 8 * ROWS_AT_ONCE:
+        at_once = _cut_rows(plan, row, -(-2 * FEW_TASKS // most_tasks))
     extent = plan.kernel.leaves[at_once].extent
     steps = min(ROWS_AT_ONCE, upper(extent))
     if steps > 1:

@@ -57,7 +57,7 @@ class Leaf:
     slot: int | None = None
     snake: bool = False
 
-    @property
+    @cached_property
     def node(self) -> Node:
         """Its value in an expression (the constant 0 if it runs once)."""
         return index.range_(self.number, self.extent)
@@ -76,8 +76,10 @@ class Range:
 
     Points with value >= extent do not exist; `tail` says how they are avoided: "peel" (the code
     again with static limits) | "mask" (a second, rolled copy with limits computed at run time) |
-    "shift" (the last tile moves back and repeats some points). A range that was fused has no leaves
-    and its value is over the fused range's node.
+    "shift" (the last tile moves back and repeats some points). Two kinds of ranges have no leaves:
+    a part of a fused range, whose value is over the node of the whole; and, if `is_place`, the
+    place in a tile of its own (`Detach`), whose value is over the leaves around the tile and the
+    node of the range inside it.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Range:
     leaves: tuple[str, ...]
     value: Node
     tail: str = "peel"
+    is_place: bool = False
 
     @property
     def node(self) -> Node:
@@ -211,7 +214,7 @@ class Kernel:
         """The node of every range that was fused, as an expression over the node of the whole."""
         found: dict[Node, Node] = {}
         for owner in reversed(list(self.ranges.values())):  # a whole stands after its parts
-            if not owner.leaves and owner.node.op is ops.RANGE:
+            if not owner.leaves and not owner.is_place and owner.node.op is ops.RANGE:
                 found[owner.node] = index.substitute(owner.value, found)
         return found
 
@@ -224,6 +227,9 @@ class Kernel:
                 value = self._shifted(owner) if owner.tail == "shift" else owner.value
                 if value is not owner.node:
                     found[owner.node] = value
+        for owner in self.ranges.values():
+            if owner.is_place and owner.node.op is ops.RANGE:
+                found[owner.node] = index.substitute(owner.value, found)
         return found
 
     def _shifted(self, owner: Range) -> Node:

@@ -247,10 +247,10 @@ class _Walker(StatementEmitter):
     def _scope(self, head: Node | None, leaf: Leaf, body: Body) -> None:
         self.flush()
         scope = Scope(head, leaf.bit)
-        self.scopes.append(scope)
+        self.enter(scope)
         body()
         self.flush()
-        self.scopes.pop()
+        self.exit()
         items = self.scopes[-1].items
         if head is None:
             items.extend(scope.items)

@@ -163,7 +163,11 @@ class StageStore:
 
 
 class _Tile:
-    """New ranges over the part of each range that lies inside a loop."""
+    """New ranges over the part of each range that lies inside a loop.
+
+    Statements that move are over new places in the old ranges (and in the ranges that were fused
+    into these): whole addresses fold before a place becomes the sum of block and tile.
+    """
 
     def __init__(
         self, kernel: Kernel, name: str, prefix: tuple[str, ...], inner: tuple[str, ...]
@@ -186,15 +190,29 @@ class _Tile:
             if not exact(kernel, owner):  # the last tile is smaller
                 extent = index.dim(index.minimum(size, index.sub(owner.extent, first)))
             leaf = Leaf(own, extent, next(numbers))
+            place = replace(
+                owner,
+                name=f"{own}_place",
+                number=next(numbers),
+                leaves=(),
+                value=index.add(first, leaf.node),
+                is_place=True,
+            )
             self.leaves.append(leaf)
-            self.ranges.append(Range(own, extent, leaf.number, (own,), leaf.node))
-            self.mapping[owner.node] = index.add(first, leaf.node)
+            self.ranges += [Range(own, extent, leaf.number, (own,), leaf.node), place]
+            self.mapping[owner.node] = place.node
+        for part in kernel.ranges.values():
+            if not part.leaves and part.value.free & sum(n.free for n in self.mapping):
+                value = index.substitute(part.value, self.mapping)
+                moved = replace(part, name=f"{name}{part.name}", number=next(numbers), value=value)
+                self.ranges.append(moved)
+                self.mapping[part.node] = moved.node
 
     def moved(self, kernel: Kernel, statement: Stmt) -> Stmt:
         """A statement over the new ranges."""
 
         def over(node: Node) -> Node:
-            return index.substitute(kernel.over_ranges(node), self.mapping)
+            return index.substitute(node, self.mapping)
 
         reduced = [name for name in statement.order if name in statement.reduced]
         return replace(

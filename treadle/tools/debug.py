@@ -10,14 +10,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from treadle import config, log
+from treadle import config, extras, log
 from treadle.engine import realize as engine
 from treadle.engine.cell import Cell
 from treadle.engine.estimate import Estimate, estimate, total_of
 from treadle.engine.program import Phase, Program, Step
 from treadle.ir import text
 from treadle.ir.node import toposort
-from treadle.kernel import pipeline
 from treadle.schedule.plan import Call, Loop
 
 
@@ -36,6 +35,7 @@ def explain(*tensors: Cell, source: bool = False) -> str:
 
 def _program_text(program: Program, source: bool) -> str:
     schedule = program.schedule
+    pipeline = extras.load("treadle.kernel.pipeline")
     lines = [_summary(program)]
     for number, call in enumerate(schedule.calls()):
         lines += ["", f"kernel {number}: {counts(estimate(call.kernel, known_sizes(call)))}"]
