@@ -57,6 +57,7 @@ FLOORS: dict[str, int] = {
     "treadle.generator": FACE,
     "treadle.jit": FACE,
     "treadle.transforms": FACE,
+    "treadle.vocabulary": FACE,
     "treadle.nn": OUTSIDE,
     "treadle.onnx": OUTSIDE,
     "treadle.models": OUTSIDE,

@@ -10,34 +10,37 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
-KNOBS: dict[str, Knob] = {}
+T = TypeVar("T", int, str)
+
+KNOBS: dict[str, Knob[Any]] = {}
 
 
 @dataclass
-class Knob:
+class Knob(Generic[T]):
     """name; the default, whose type (int or str) is the knob's; what it does; whether it changes
     generated code (then it is part of the disk cache's key)."""
 
     name: str
-    default: int | str
+    default: T
     doc: str
     changes_code: bool = False
-    value: int | str = field(init=False)
+    value: T = field(init=False)
 
     def __post_init__(self) -> None:
         text = os.environ.get(f"TREADLE_{self.name}", os.environ.get(self.name))
         self.value = self.default if text is None else self.parse(text)
         KNOBS[self.name] = self
 
-    def parse(self, text: str) -> int | str:
+    def parse(self, text: str) -> T:
         """The setting written as `text`. ValueError naming the knob if it is not of its type."""
-        if isinstance(self.default, str):
-            return text
         try:
-            return int(text)
+            return type(self.default)(text)
         except ValueError:
-            raise ValueError(f"{self.name}={text!r}: {self.name} takes an integer ({self.doc})") from None
+            raise ValueError(
+                f"{self.name}={text!r}: {self.name} takes an integer ({self.doc})"
+            ) from None
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -46,13 +49,18 @@ class Knob:
         return int(self.value)
 
     @contextmanager
-    def set(self, value: int | str) -> Iterator[None]:
+    def set(self, value: T) -> Iterator[None]:
         """The knob set to `value` inside a `with` block."""
         before, self.value = self.value, value
         try:
             yield
         finally:
             self.value = before
+
+
+def code_settings() -> tuple[int | str, ...]:
+    """The settings of the knobs that change generated code: part of every key of a cache of it."""
+    return tuple(knob.value for knob in KNOBS.values() if knob.changes_code)
 
 
 DEBUG = Knob("DEBUG", 0, "what is printed while running, from 0 (nothing) to 6 (everything)")

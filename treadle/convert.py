@@ -43,6 +43,7 @@ def to_node(data: Any, dtype: DType | None, device: str) -> Node:
         return number if device == devices.canonical(None) else leaf_of(number, device)
     if isinstance(data, Cell):
         return data.node
+    array: np.ndarray
     if isinstance(data, bytes | bytearray | memoryview):
         array = np.frombuffer(data, np.uint8)
     elif isinstance(data, list | tuple):

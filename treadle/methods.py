@@ -1,4 +1,4 @@
-"""The methods of Tensor, made from the table of public names.
+"""The methods of Tensor, made from the table of public names and put into `Vocabulary`.
 
 A public function takes and returns nodes. `lift` makes of it a function of Tensors: arguments that
 are Tensors, arrays or bound sizes become nodes, results become Tensors, bindings are united.
@@ -11,8 +11,9 @@ from functools import wraps
 from typing import Any
 
 from treadle import convert, generator
-from treadle.engine.cell import NO_BINDINGS, Cell
-from treadle.engine.realize import note
+from treadle.dims import Dim
+from treadle.engine.cell import NO_BINDINGS, Cell, bind
+from treadle.engine.failure import note
 from treadle.graph import (  # noqa: F401  (importing them fills the table)
     convolution,
     creation,
@@ -32,6 +33,7 @@ from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
 from treadle.tensor import Tensor
+from treadle.vocabulary import Vocabulary
 
 # operator method -> public name
 OPERATORS = {
@@ -46,8 +48,9 @@ CASTS = {
     "float": dt.float32, "double": dt.float64, "half": dt.float16, "bfloat16": dt.bfloat16,
     "bool": dt.bool_, "char": dt.int8, "short": dt.int16, "int": dt.int32, "long": dt.int64,
 }  # fmt: skip
-# what an operator accepts on its other side; for anything else Python tries that side's own method
-OPERANDS = (Cell, bool, int, float)
+# what an operator accepts on its other side, and any array; for anything else Python tries that
+# side's own method
+OPERANDS = (Cell, bool, int, float, Dim)
 
 
 def wrap(result: Any, bindings: dict[str, int]) -> Any:
@@ -70,7 +73,7 @@ def lift(entry: Public) -> Callable[..., Any]:
         for arg in args:
             if isinstance(arg, Cell):
                 if arg.bindings:
-                    bindings = convert.bind(bindings, arg.bindings)
+                    bindings = bind(bindings, arg.bindings)
                 nodes.append(arg.node)
             else:
                 new, bindings = convert.unwrap(arg, bindings)
@@ -80,29 +83,37 @@ def lift(entry: Public) -> Callable[..., Any]:
                 named["dtype"] = convert.as_dtype(named["dtype"])
             named, bindings = convert.unwrap(named, bindings)
         result = function(*nodes, **named)
-        if entry.name in INDEXING:
-            note(result)
+        note(entry.name, result, (*nodes, *named.values()))
         return wrap(result, bindings)
 
     run.__name__ = entry.name
     return run
 
 
-INDEXING = {"gather", "scatter", "index_select", "take_along_dim", "embedding", "one_hot", "cross_entropy", "nll_loss"}
+def created(entry: Public) -> Callable[..., Any]:
+    """A function that makes a tensor from nothing."""
+    lifted = lift(entry)
+
+    @wraps(lifted)
+    def run(*args: Any, requires_grad: bool = False, **named: Any) -> Any:
+        result = lifted(*args, **named)
+        if requires_grad:
+            result.requires_grad = True
+        return result
+
+    return run
 
 
 def drawn(entry: Public) -> Callable[..., Any]:
     """A random function: the key is drawn now, from the seeded sequence."""
-    lifted = lift(entry)
+    make = created(entry)
 
-    @wraps(lifted)
-    def run(*args: Any, generator_key: int | None = None, **named: Any) -> Any:
-        requires_grad = named.pop("requires_grad", False)
+    @wraps(make)
+    def run(
+        *args: Any, generator_key: int | None = None, requires_grad: bool = False, **named: Any
+    ) -> Any:
         key = generator.next_key() if generator_key is None else generator_key
-        result = lifted(key, *args, **named)
-        if requires_grad:
-            result.requires_grad = True
-        return result
+        return make(key, *args, requires_grad=requires_grad, **named)
 
     return run
 
@@ -112,24 +123,8 @@ def keyed(entry: Public) -> Callable[..., Any]:
     lifted = lift(entry)
 
     @wraps(lifted)
-    def run(*args: Any, **named: Any) -> Any:
-        named.setdefault("random_key", generator.next_key)
-        return lifted(*args, **named)
-
-    return run
-
-
-def created(entry: Public) -> Callable[..., Any]:
-    """A function that makes a tensor from nothing."""
-    lifted = lift(entry)
-
-    @wraps(lifted)
-    def run(*args: Any, **named: Any) -> Any:
-        requires_grad = named.pop("requires_grad", False)
-        result = lifted(*args, **named)
-        if requires_grad:
-            result.requires_grad = True
-        return result
+    def run(*args: Any, random_key: Any = generator.next_key, **named: Any) -> Any:
+        return lifted(*args, random_key=random_key, **named)
 
     return run
 
@@ -139,11 +134,16 @@ def operator(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Any]:
     lifted = lift(METHODS[name])
 
     def run(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, OPERANDS) and not hasattr(other, "__array__") and not isinstance(other, convert.Dim):
+        if not isinstance(other, OPERANDS) and not hasattr(other, "__array__"):
             return NotImplemented
         return lifted(other, self) if swapped else lifted(self, other)
 
     return run
+
+
+def has_in_place(entry: Public) -> bool:
+    """Whether a name has a form that works in place: PyTorch's methods with one result do."""
+    return entry.kind == "method" and entry.source == "PyTorch" and entry.results == "Node"
 
 
 def in_place(name: str) -> Callable[..., Tensor]:
@@ -155,6 +155,11 @@ def in_place(name: str) -> Callable[..., Tensor]:
         if result.dtype is not self.dtype:
             raise TypeError(
                 f"{name}_ gives {result.dtype}, which a tensor of {self.dtype} cannot hold in place"
+            )
+        if result.shape != self.shape:
+            raise ValueError(
+                f"{name}_ gives shape {result.shape}, which a tensor of shape {self.shape} cannot "
+                "hold in place"
             )
         return self.assign(result)
 
@@ -174,32 +179,33 @@ def caster(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
     return run
 
 
+# kind of a public name -> what stands in the class for it
+KINDS: dict[str, Callable[[Public], Any]] = {
+    "method": lift,
+    "property": lambda entry: property(lift(entry)),
+    "creates": lambda entry: staticmethod(created(entry)),
+    "random": lambda entry: staticmethod(drawn(entry)),
+    "keyed": keyed,
+}
+
+
 def attach() -> None:
-    """Give Tensor every method of the table, the operators, and the forms that work in place."""
+    """Fill Vocabulary: every name of the table, the casts, the operators, and the forms that work
+    in place."""
     for name, entry in METHODS.items():
-        if entry.kind == "random":
-            setattr(Tensor, name, staticmethod(drawn(entry)))
-        elif entry.kind == "keyed":
-            setattr(Tensor, name, keyed(entry))
-        elif entry.kind == "creates":
-            setattr(Tensor, name, staticmethod(created(entry)))
-        elif entry.kind == "property":
-            setattr(Tensor, name, property(lift(entry)))
-        else:
-            setattr(Tensor, name, lift(entry))
-            if entry.source == "PyTorch" and not hasattr(Tensor, f"{name}_"):
-                setattr(Tensor, f"{name}_", in_place(name))
+        setattr(Vocabulary, name, KINDS[entry.kind](entry))
+        if has_in_place(entry):
+            setattr(Vocabulary, f"{name}_", in_place(name))
     for name, dtype in CASTS.items():
-        setattr(Tensor, name, caster(name, dtype))
-    Tensor.manual_seed = staticmethod(generator.manual_seed)  # type: ignore[attr-defined]
+        setattr(Vocabulary, name, caster(name, dtype))
     for short, name in OPERATORS.items():
-        setattr(Tensor, f"__{short}__", operator(name))
-        setattr(Tensor, f"__r{short}__", operator(name, swapped=True))
-        setattr(Tensor, f"__i{short}__", in_place(name))
+        setattr(Vocabulary, f"__{short}__", operator(name))
+        setattr(Vocabulary, f"__r{short}__", operator(name, swapped=True))
+        setattr(Vocabulary, f"__i{short}__", in_place(name))
     for short, name in COMPARISONS.items():
-        setattr(Tensor, f"__{short}__", operator(name))
+        setattr(Vocabulary, f"__{short}__", operator(name))
     for short, name in UNARY.items():
-        setattr(Tensor, f"__{short}__", lift(METHODS[name]))
+        setattr(Vocabulary, f"__{short}__", lift(METHODS[name]))
 
 
 attach()

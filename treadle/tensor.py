@@ -1,7 +1,8 @@
 """Tensor: a cell that holds an array, with the vocabulary of NumPy and PyTorch.
 
-Nothing runs until a value is needed. The methods come from the table of public names
-(`graph/public.py`): here is what makes a Tensor a cell: creation, leaving, assignment, gradients.
+Nothing runs until a value is needed. Most methods come from the table of public names
+(`graph/public.py`), by way of `Vocabulary`. Here is what makes a Tensor a cell: creation, leaving,
+assignment, gradients.
 """
 
 from __future__ import annotations
@@ -12,22 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from treadle import convert, dims
+from treadle import convert, dims, generator
 from treadle.engine import device as devices
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
+from treadle.engine.failure import note
 from treadle.engine.history import fold, tracked, unfold
-from treadle.engine.realize import LOCK, note, realize
+from treadle.engine.jobs import device_of
+from treadle.engine.realize import LOCK, realize
 from treadle.engine.storage import memory
 from treadle.graph import build, grad, indexing
 from treadle.ir import dtype as dt
 from treadle.ir import ops
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node, toposort
+from treadle.vocabulary import Vocabulary
 
 _recording = True  # False inside no_grad()
 
 
-class Tensor(Cell):
+class Tensor(Vocabulary, Cell):
     """An array of one dtype on one device; lazy, never aliased.
 
     data: a number, nested lists of numbers, bytes, a NumPy array (copied), a Tensor, or anything
@@ -39,9 +43,10 @@ class Tensor(Cell):
     Tensor([3., 7.])
     """
 
-    __slots__ = ("grad", "_requires_grad")
+    __slots__ = ("_requires_grad", "grad")
     __array_priority__ = 1000
     grad: Tensor | None
+    manual_seed = staticmethod(generator.manual_seed)
 
     def __init__(
         self,
@@ -90,7 +95,7 @@ class Tensor(Cell):
     @property
     def device(self) -> str:
         """The name of the device that holds the value, or will compute it."""
-        return convert.device_of(self.node)
+        return device_of(self.node)
 
     @property
     def ndim(self) -> int:
@@ -227,12 +232,14 @@ class Tensor(Cell):
     def __setitem__(self, key: Any, value: Any) -> None:
         node, bindings = convert.operand(value, self)
         place, more = convert.index_key(key, self)
-        self._put(indexing.setitem(self.node, place, node), bind(bind(self.bindings, bindings), more))
+        new = indexing.setitem(self.node, place, node)
+        note("x[..] = value", new, place)
+        self._put(new, bind(bind(self.bindings, bindings), more))
 
     def __getitem__(self, key: Any) -> Tensor:
         place, bindings = convert.index_key(key, self)
         node = indexing.getitem(self.node, place)
-        note(node)
+        note("x[..]", node, place)
         return Tensor._of(node, bind(self.bindings, bindings))
 
     # ---- gradients -----------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Each action keeps the meaning of a kernel, or says why it does not apply."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -33,6 +35,7 @@ from treadle.kernel.actions import (
     Fuse,
     Hint,
     Kind,
+    Prefetch,
     Reorder,
     Split,
     Tail,
@@ -223,6 +226,19 @@ def test_a_hint_marks_the_writes() -> None:
     assert [n.arg for n in writes] == ["nontemporal"]
 
 
+def test_what_is_read_later_is_asked_for() -> None:
+    asking = replace(CPU, intrinsics=frozenset({"prefetch"}))
+    actions = [
+        Split("j", "jo", (("jv", 4),)),
+        vector("jv"),
+        Prefetch("arg1", "add0", "i", 1),
+        grid("i"),
+    ]
+    checked = check(row_sum(3, 12), actions, target=asking)
+    asked = [n for f in checked.functions for n in f.body if n.op is ops.INTRINSIC]
+    assert [n.arg for n in asked] == [("prefetch",)]
+
+
 def test_a_scatter_runs_in_order_and_beside_its_rows() -> None:
     check(scatter(), [grid("j")])
     check(scatter(), [Split("j", "jo", (("jv", 4),)), vector("jv")])
@@ -302,6 +318,7 @@ REFUSED = [
     ("shift sum", row_sum(4, 4), [Tail("j", "shift")], "add0 would take some points of j twice"),
     ("shift in place", elementwise(4), [Tail("i", "shift")], "may overwrite what it reads"),
     ("hint", elementwise(4), [Hint("store0", "fast")], "nontemporal, not 'fast'"),
+    ("prefetch", row_sum(4, 4), [Prefetch("arg1", "add0", "i", 1)], "CPU has no prefetch"),
     ("hint sum", row_sum(4, 4), [Hint("add0", "nontemporal")], "does not simply store"),
     ("cooperate", row_sum(4, 4), [Cooperate("i")], "no statement reduces over i"),
     ("cooperate loop", row_sum(4, 4), [Cooperate("j")], "need it unrolled"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from treadle.ir import ops
@@ -20,7 +21,7 @@ class Cell:
     Variables in the shape. Every live cell is in `cells`, which is how the engine knows the readers
     of a leaf."""
 
-    __slots__ = ("node", "target", "bindings", "__weakref__")
+    __slots__ = ("__weakref__", "bindings", "node", "target")
     node: Node
     target: Node | None
     bindings: dict[str, int]
@@ -30,7 +31,7 @@ class Cell:
         self.target = None
         self.bindings = bindings or NO_BINDINGS
         key = id(self)
-        cells[key] = weakref.ref(self, lambda _, key=key: cells.pop(key, None))
+        cells[key] = weakref.ref(self, partial(_forget, key))
 
     @property
     def is_realized(self) -> bool:
@@ -40,6 +41,10 @@ class Cell:
 
 NO_BINDINGS: dict[str, int] = {}
 cells: dict[int, weakref.ref[Cell]] = {}
+
+
+def _forget(key: int, _: object) -> None:
+    cells.pop(key, None)
 
 
 def live() -> list[Cell]:
@@ -61,11 +66,11 @@ def readers(leaves: Iterable[Node], besides: set[Any]) -> list[Cell]:
 
 def dependants(values: dict[Any, Node], leaves: Iterable[Node]) -> list[Any]:
     """The keys whose node depends on one of the leaves."""
-    wanted = set(leaves)
-    depends: dict[Node, bool] = {}
+    found = set(leaves)
     for node in toposort(values.values()):
-        depends[node] = node in wanted or any([depends[s] for s in node.src])
-    return [key for key, node in values.items() if depends[node]]
+        if not found.isdisjoint(node.src):
+            found.add(node)
+    return [key for key, node in values.items() if node in found]
 
 
 def bind(into: dict[str, int], more: dict[str, int]) -> dict[str, int]:

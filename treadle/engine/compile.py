@@ -62,9 +62,13 @@ def source_digest(plugin: str) -> str:
 
 
 def _key(kernel: Node, backend: Backend, plugin: str) -> str:
-    knobs = [f"{knob.name}={knob.value}" for knob in config.KNOBS.values() if knob.changes_code]
     return disk.digest(
-        FORMAT, kernel.digest, backend.code_key, repr(backend.target), source_digest(plugin), *knobs
+        FORMAT,
+        kernel.digest,
+        backend.code_key,
+        repr(backend.target),
+        source_digest(plugin),
+        repr(config.code_settings()),
     )
 
 
@@ -79,20 +83,20 @@ class Compiler:
 
     def get(self, kernels: Sequence[Node]) -> list[Compiled]:
         """Each kernel compiled: from this process, from the disk, or now (all that lack in one go)."""
-        knobs = tuple(k.value for k in config.KNOBS.values() if k.changes_code)
+        settings = config.code_settings()
         missing: dict[Node, str] = {}
         for kernel in kernels:
-            if (kernel, knobs) not in self.kernels and kernel not in missing:
+            if (kernel, settings) not in self.kernels and kernel not in missing:
                 key = _key(kernel, self.backend, self.plugin)
                 found = self._from_disk(key)
                 if found is None:
                     missing[kernel] = key
                 else:
-                    self.kernels[kernel, knobs] = found
+                    self.kernels[kernel, settings] = found
         if missing:
             for kernel, compiled in zip(missing, self._compile(missing), strict=True):
-                self.kernels[kernel, knobs] = compiled
-        return [self.kernels[kernel, knobs] for kernel in kernels]
+                self.kernels[kernel, settings] = compiled
+        return [self.kernels[kernel, settings] for kernel in kernels]
 
     def _compile(self, missing: dict[Node, str]) -> list[Compiled]:
         start = time.perf_counter()

@@ -35,7 +35,7 @@ def is_runtime_number(node: Node) -> bool:
         value = node.value
         return math.isfinite(value) and value not in KEPT_FLOATS
     if dtype.kind in "iu":
-        return abs(node.arg) > KEPT_INTS
+        return abs(node.value) > KEPT_INTS
     return False
 
 

@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 import gc
-import sys
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from treadle import config
 from treadle.backend.base import Target
 from treadle.engine import device as devices
+from treadle.engine import failure
 from treadle.engine.cell import Cell
 from treadle.engine.compile import Compiler
 from treadle.engine.jobs import Job, gather, settled
@@ -36,7 +37,6 @@ PROGRAMS = 512  # kept programs; the one used longest ago goes first
 
 programs: OrderedDict[Any, Program] = OrderedDict()
 compilers: dict[str, Compiler] = {}
-places: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()  # of indexing nodes
 
 
 @dataclass
@@ -119,13 +119,32 @@ def run_on(device: str, jobs: list[Job], bindings: dict[str, int]) -> None:
     scalars = [node.arg for node in normal.scalars]
     flag = program.run(devices.runner(device), buffers, scalars, bindings)
     if flag:
-        raise IndexError(describe(program, flag, normal, jobs))
+        raise out_of_range(program.checks[min(flag, len(program.checks)) - 1], normal, jobs, bindings)
     for job, buffer in zip(jobs, results, strict=True):
         job.buffer = buffer
         if job.target is not None and buffer is memory[job.target]:
             memory.overwritten(job.target)
         if job.leaf is not None:
             memory.fill(job.leaf, buffer)
+
+
+def out_of_range(
+    failed: Node, normal: Normal, jobs: Sequence[Job], bindings: dict[str, int]
+) -> IndexError:
+    """The error for a check that failed. A cell whose assigned value needs what failed goes back to
+    the value that it has in memory."""
+    own = failure.find(failed, normal, [job.node for job in jobs])
+
+    def compute(node: Node) -> np.ndarray:
+        cell = Cell(node, bindings)
+        realize([cell])
+        return memory[cell.node].array(node.dtype, (-1,))
+
+    message = failure.describe(failed, own, bindings, compute)
+    for job in jobs:
+        if job.cell is not None and job.target is not None and own in toposort(job.node):
+            job.cell.node, job.cell.target = job.target, None
+    return IndexError(message)
 
 
 def program_of(device: str, jobs: Sequence[Job]) -> tuple[Program, Normal]:
@@ -156,8 +175,7 @@ def prepare(cells: Iterable[Cell]) -> list[Program]:
 
 def find(device: str, normal: Normal, assigns: dict[int, int]) -> Program:
     """The Program for a normal graph: from the cache, or scheduled and compiled now."""
-    knobs = tuple(knob.value for knob in config.KNOBS.values() if knob.changes_code)
-    key = (device, normal.roots, tuple(assigns.items()), knobs)
+    key = (device, normal.roots, tuple(assigns.items()), config.code_settings())
     program = programs.get(key)
     if program is not None:
         programs.move_to_end(key)
@@ -193,34 +211,3 @@ def build(device: str, roots: tuple[Node, ...], assigns: dict[int, int]) -> Prog
     if wanted("schedule"):
         emit("schedule", schedule=schedule, roots=order.roots, device=device)
     return Program(schedule, backend, compilers[device], devices.runner(device).builder)
-
-
-def describe(program: Program, flag: int, normal: Normal, jobs: Sequence[Job]) -> str:
-    """The message for a failed check: the operation and the user's line."""
-    node = program.checks[min(flag, len(program.checks)) - 1]
-    size = node.src[0].shape[node.arg if isinstance(node.arg, int) else node.arg[0]]
-    # the original graph and its normal form have the same order
-    originals = dict(zip(toposort(normal.roots), toposort([job.node for job in jobs]), strict=False))
-    place = places.get(originals.get(node, node))
-    where = f", at {place}" if place else ""
-    return f"index out of range for an axis of size {size} in {node.op.name}{where}"
-
-
-def note(result: Node) -> None:
-    """Remember the user's line for the indexing nodes just below `result`, for error messages."""
-    node = result
-    for _ in range(8):
-        if node.op in (ops.GATHER, ops.SCATTER):
-            places[node] = user_line()
-            return
-        if not node.src:
-            return
-        node = node.src[0]
-
-
-def user_line() -> str:
-    """The innermost line on the stack that is not inside treadle."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "treadle":
-        frame = frame.f_back
-    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

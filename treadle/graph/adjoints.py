@@ -137,7 +137,9 @@ def of_gather(g: Node, y: Node, x: Node, index: Node) -> Node:
     place with the index: elementwise, so it fuses with whatever else x gets."""
     axis = y.arg
     if index.shape[axis] == 1:
-        return where(_equal(_numbers(x.shape, axis), cast(index, int64)), g, 0)
+        numbers = _numbers(x.shape, axis)
+        checked = gather(numbers, index, axis)  # the index, which may not be out of range here too
+        return where(_equal(numbers, checked), g, 0)
     return scatter(zeros_like(x), index, g, axis, "add")
 
 

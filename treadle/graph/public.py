@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from inspect import unwrap
+from types import CodeType
 from typing import Any, TypeVar
 
 SOURCES = ("PyTorch", "Array API", "NumPy", "tinygrad", "treadle")
@@ -54,6 +55,11 @@ class Public:
         """What it does, in the words of its docstring."""
         return self.function.__doc__ or ""
 
+    @property
+    def results(self) -> str:
+        """What it returns, as its definition writes it: `Node`, or a tuple of nodes."""
+        return str(unwrap(self.function).__annotations__["return"])
+
 
 METHODS: dict[str, Public] = {}  # of Tensor, aliases too
 NAMESPACE: dict[str, Public] = {}  # treadle.name, aliases too
@@ -85,16 +91,26 @@ def public(
     return register
 
 
+def other_spellings(function: Callable[..., Any]) -> dict[str, str]:
+    """What else users may write for the arguments of a function, each with our name for it."""
+    arguments = _arguments(function)
+    pairs = {other: own for own in arguments for other in SPELLINGS.get(own, ())}
+    return {other: own for other, own in pairs.items() if other not in arguments}
+
+
+def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a function's arguments; `*arguments` is the last."""
+    code: CodeType = unwrap(function).__code__
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _VARIADIC)
+    return code.co_varnames[:count]
+
+
 def _either_spelling(function: F, name: str) -> F:
     """`function` that also takes the other spellings of its keyword arguments, and what it takes as
     `*shape` or `*dims` by that keyword."""
-    code = unwrap(function).__code__
-    count = code.co_argcount + code.co_kwonlyargcount
-    variadic = code.co_varnames[count] if code.co_flags & _VARIADIC else None
-    arguments = code.co_varnames[: count + (variadic is not None)]
-    ours = {other: own for own in arguments for other in SPELLINGS.get(own, ())}
-    ours = {other: own for other, own in ours.items() if other not in arguments}
-    if not ours and variadic is None:
+    ours = other_spellings(function)
+    starred = _arguments(function)[-1] if unwrap(function).__code__.co_flags & _VARIADIC else None
+    if not ours and starred is None:
         return function
 
     @wraps(function)
@@ -104,8 +120,8 @@ def _either_spelling(function: F, name: str) -> F:
             if own in named:
                 raise TypeError(f"{name}: {own} and {other} are one argument; give one of them")
             named[own] = named.pop(other)
-        if variadic in named:
-            args = (*args, named.pop(variadic))
+        if starred in named:
+            args = (*args, named.pop(starred))
         return function(*args, **named)
 
     return either  # type: ignore[return-value]

@@ -444,3 +444,30 @@ class Hint:
         if not statement.is_store or statement.monoid is not None:
             raise ScheduleError(f"{self.statement} does not simply store to a buffer")
         return kernel.with_statement(replace(statement, hint=self.hint))
+
+
+@dataclass(frozen=True)
+class Prefetch:
+    """Asks for what a statement reads of a buffer some iterations of a leaf before it does."""
+
+    buffer: str
+    statement: str
+    leaf: str
+    ahead: int
+
+    def __str__(self) -> str:
+        return f"prefetch {self.buffer} in {self.statement} along {self.leaf} {self.ahead}"
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        statement = kernel.statement(self.statement)
+        leaf = kernel.leaf(self.leaf)
+        if "prefetch" not in kernel.target.intrinsics:
+            raise ScheduleError(f"{kernel.target.name} has no prefetch")
+        if leaf.name not in statement.order or leaf.kind not in ("loop", "grid"):
+            raise ScheduleError(f"{leaf.name} is no loop around {statement.name}")
+        if not any(f"arg{load.src[0].arg[0]}" == self.buffer for load in loads(statement)):
+            raise ScheduleError(f"{statement.name} does not read {self.buffer}")
+        if self.ahead < 1:
+            raise ScheduleError("it must look ahead by at least 1")
+        wish = (self.buffer, leaf.name, self.ahead)
+        return kernel.with_statement(replace(statement, prefetch=(*statement.prefetch, wish)))

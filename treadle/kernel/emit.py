@@ -203,10 +203,12 @@ class Emitter:
         stack = [] if found is not None else [root]
         while stack:
             node = stack[-1]
-            operands = [self._known(s) for s in self._operands(node)]
-            if None in operands:
-                sources = self._operands(node)
-                stack.extend(s for s, o in zip(reversed(sources), reversed(operands)) if o is None)
+            sources = self._operands(node)
+            known = [self._known(s) for s in sources]
+            operands = [value for value in known if value is not None]
+            if len(operands) < len(sources):
+                missing = [s for s, value in zip(sources, known) if value is None]
+                stack.extend(reversed(missing))
                 continue
             stack.pop()
             needs, fields = self.info[node]

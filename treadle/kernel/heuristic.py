@@ -22,6 +22,7 @@ from treadle.kernel.actions import (
     Action,
     Fuse,
     Hint,
+    Prefetch,
     Reorder,
     Split,
     Tail,
@@ -63,6 +64,7 @@ def schedule(kernel: Kernel, target: Target) -> Plan:
     choose_tasks(plan, lanes, work)
     for leaf in lanes:
         split_lanes(plan, leaf, lanes[leaf], work)
+    ask_ahead(plan)
     return plan
 
 
@@ -364,20 +366,50 @@ def _piece(plan: Plan, name: str, work: int, tile: int) -> int:
     return max(1, piece // tile) * tile
 
 
+def _moved(plan: Plan) -> int:
+    """Bytes of all the buffers that a kernel reads and writes."""
+    moved = 0
+    for facts in plan.facts.values():
+        for access in facts.accesses:
+            buffer = access.node if access.is_store else access.node.src[0]
+            moved += access.dtype_bytes * max(1, upper(index.product(buffer.shape)))
+    return moved
+
+
 def _stream(plan: Plan, name: str) -> None:
     """Stores past the caches where the kernel moves more than the last cache holds."""
     caches = plan.target.cache_bytes
-    if len(caches) < 3:
-        return
-    moved = 0
-    for statement in plan.kernel.statements:
-        facts = plan.facts.get(statement.name)
-        for access in facts.accesses if facts else ():
-            buffer = access.node if access.is_store else access.node.src[0]
-            moved += access.dtype_bytes * max(1, upper(index.product(buffer.shape)))
-    if moved <= caches[2]:
+    if len(caches) < 3 or _moved(plan) <= caches[2]:
         return
     for statement in plan.users(f"{name}v"):
         simple = statement.is_store and statement.monoid is None and statement.guard is None
         if simple and statement.name in plan.facts:
             plan.do(Hint(statement.name, "nontemporal"))
+
+
+def ask_ahead(plan: Plan) -> None:
+    """In kernels of several loops over a row, the dearest one that does not store asks for the next
+    row: the others find it in the cache, so memory would rest while this one computes."""
+    rows = [leaf for leaf in plan.kernel.leaves.values() if leaf.kind == "grid"]
+    if not rows or "prefetch" not in plan.target.intrinsics or _moved(plan) <= _second(plan):
+        return
+    row = rows[-1]
+    readers: dict[str, list[Stmt]] = {}
+    for statement in plan.kernel.statements:
+        facts = plan.facts.get(statement.name)
+        for access in facts.accesses if facts else ():
+            if access.is_store or row.name not in statement.order:
+                continue
+            offset = plan.kernel.over_leaves(access.offset)
+            if index.coefficient(offset, row.node) != 0:
+                readers.setdefault(f"arg{access.node.src[0].arg[0]}", []).append(statement)
+    for buffer, statements in readers.items():
+        if len({s.name for s in statements}) > 1:
+            dearest = max(statements, key=lambda s: (not s.is_store, plan.facts[s.name].cost))
+            plan.do(Prefetch(buffer, dearest.name, row.name, 1))
+
+
+def _second(plan: Plan) -> int:
+    """Bytes of the second cache."""
+    caches = plan.target.cache_bytes
+    return caches[1] if len(caches) > 1 else 0

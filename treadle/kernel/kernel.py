@@ -20,7 +20,7 @@ room.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 from math import prod
@@ -104,7 +104,8 @@ class Stmt:
     partial: reduced leaves that keep an accumulator each, folded when the reduction closes.
     guard: a store happens only where it is true. hint: "nontemporal" or None.
     mma: the leaves (m, n, k) that a matrix instruction computes; inflight: its groups left running;
-    skew: iterations of the loop by which the statement runs late.
+    skew: iterations of the loop by which the statement runs late. prefetch: (buffer, leaf, n): what
+    is read of the buffer n iterations of the leaf later is asked for now.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Stmt:
     mma: tuple[str, ...] = ()
     inflight: int = 0
     skew: int = 0
+    prefetch: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def is_store(self) -> bool:
@@ -177,7 +179,6 @@ class Kernel:
     target: Target
     persist: int = 0
     occupancy: int = 0
-    prefetch: Mapping[str, int] = field(default_factory=dict)  # statement -> rows ahead
 
     # ---- looking up ------------------------------------------------------------------------------
     def leaf(self, name: str) -> Leaf:

@@ -8,6 +8,7 @@
     stage arg1 at k0 as A shared swizzle 128 depth 4 copy tma
     stage store0 at iw as C shared swizzle 128 copy tma shape 64,128
     mma add0: im, jm, km inflight 1       persist 132               skew add1 1
+    prefetch arg1 in add1 along i 1
 
 Empty lines do not count, nor what follows a `#` after a space.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from treadle.kernel.actions import Action, Fuse, Hint, Kind, Reorder, Split, Tail
+from treadle.kernel.actions import Action, Fuse, Hint, Kind, Prefetch, Reorder, Split, Tail
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.gpu import Mma, Occupancy, Persist, Skew, Snake
 from treadle.kernel.kernel import SCOPES, ScheduleError
@@ -25,8 +26,8 @@ from treadle.kernel.retile import Detach, StageStore, Subtotal
 from treadle.kernel.stage import Keep, Stage
 
 _VERBS = (
-    "cooperate, detach, fuse, grid, hint, keep, local, mma, occupancy, persist, reorder, skew, "
-    "snake, split, stage, subtotal, tail, unroll, vector"
+    "cooperate, detach, fuse, grid, hint, keep, local, mma, occupancy, persist, prefetch, "
+    "reorder, skew, snake, split, stage, subtotal, tail, unroll, vector"
 )
 _NAME = r"\w+"
 _LIST = r"\w+(?:, *\w+)*"
@@ -128,6 +129,10 @@ _FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
         (rf"(grid|local|unroll|vector) ({_LIST})(?: slot (\d+))?", _kind),
         (rf"tail ({_NAME}) ({_NAME})", Tail),
         (rf"hint ({_NAME}) ({_NAME})", Hint),
+        (
+            rf"prefetch ({_NAME}) in ({_NAME}) along ({_NAME}) (\d+)",
+            lambda buffer, name, leaf, n: Prefetch(buffer, name, leaf, int(n)),
+        ),
         (rf"cooperate ({_NAME})", Cooperate),
         (rf"cooperate ({_NAME}) tasks ({_NAME})", CooperateTasks),
         (rf"stage (store\d+) at ({_NAME}) as ({_NAME})(.*)", _stage_store),

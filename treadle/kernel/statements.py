@@ -14,7 +14,7 @@ from functools import cache
 from itertools import product
 
 from treadle.ir import index, ops
-from treadle.ir.dtype import DType, bool_
+from treadle.ir.dtype import DType, bool_, void
 from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node, toposort
 from treadle.kernel.emit import Emitter, constant
@@ -36,6 +36,7 @@ class Plan:
     accumulator: Node | None = None
     accumulators: int = 0
     lanes: int = 1
+    prefetched: tuple[tuple[Node, Node], ...] = ()  # (buffer, offset)
 
 
 class StatementEmitter(Emitter):
@@ -64,7 +65,9 @@ class StatementEmitter(Emitter):
             offset = self.layouts[target.arg[0]].inside(offset)
             self.prepare([offset])
         guard = values.pop() if guards else None
-        plan = Plan(statement, values, offset, guard)
+        plan = Plan(
+            statement, values, offset, guard, prefetched=self._prefetched(statement, values)
+        )
         if not statement.reduced:
             return plan
         accumulators = 1
@@ -91,9 +94,30 @@ class StatementEmitter(Emitter):
             self.prepare([plan.accumulator])
         return plan
 
+    def _prefetched(self, statement: Stmt, values: Sequence[Node]) -> tuple[tuple[Node, Node], ...]:
+        """(buffer, offset) of what is to be asked for beside each execution."""
+        found: list[tuple[Node, Node]] = []
+        reads = [n for n in toposort(values) if n.op is ops.READ] if statement.prefetch else []
+        for buffer, name, ahead in statement.prefetch:
+            node = self.kernel.leaves[name].node
+            for read in reads:
+                if f"arg{read.src[0].arg[0]}" == buffer and node.op is ops.RANGE:
+                    later = index.substitute(read.src[1], {node: index.add(node, ahead)})
+                    found.append((read.src[0], later))
+        self.prepare([offset for _, offset in found])
+        return tuple(found)
+
+    def _prefetch(self, plan: Plan) -> None:
+        for buffer, offset in plan.prefetched:
+            if self.vector is not None:
+                offset, _ = self.stride(offset, self.vector)
+            place = (self.buffer(buffer), self.value(offset))
+            self.append(Node(ops.INTRINSIC, void, place, ("prefetch",)))
+
     # ---- statements ------------------------------------------------------------------------------
     def statement(self, plan: Plan) -> None:
         """One execution of a statement (for every lane at once under a vector leaf)."""
+        self._prefetch(plan)
         if plan.statement.is_store:
             self._store(plan)
         elif plan.statement.monoid is None:

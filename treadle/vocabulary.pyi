@@ -1,0 +1,2174 @@
+"""The methods of Tensor that come from the table of public names.
+
+Made by `tools/stubs.py --write`.
+"""
+
+import builtins
+from collections.abc import Sequence
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+
+from treadle.dims import Dim
+from treadle.graph.convolution import Padding, Sizes
+from treadle.ir.dtype import DType
+from treadle.tensor import Tensor
+
+# The class has methods named `bool`, `float` and `int`; inside it those types are `builtins.int` etc.
+Number: TypeAlias = bool | int | float
+Array: TypeAlias = Tensor | np.ndarray[Any, Any] | np.generic
+Operand: TypeAlias = Array | Number | Dim
+Size: TypeAlias = int | Dim
+DTypeLike: TypeAlias = DType | str | type | np.dtype[Any]
+
+class Vocabulary:
+    """The public names as methods; Tensor is its one subclass."""
+
+    def conv1d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """The convolution (cross-correlation) of x with a weight, over 1 dimension(s)."""
+
+    def conv1d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """`conv1d`, with the result put into this tensor. Returns it."""
+
+    def conv2d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """The convolution (cross-correlation) of x with a weight, over 2 dimension(s)."""
+
+    def conv2d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """`conv2d`, with the result put into this tensor. Returns it."""
+
+    def conv3d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """The convolution (cross-correlation) of x with a weight, over 3 dimension(s)."""
+
+    def conv3d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """`conv3d`, with the result put into this tensor. Returns it."""
+
+    def conv_transpose1d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """The adjoint of a convolution with the same arguments, over 1 dimension(s)."""
+
+    def conv_transpose1d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """`conv_transpose1d`, with the result put into this tensor. Returns it."""
+
+    def conv_transpose2d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """The adjoint of a convolution with the same arguments, over 2 dimension(s)."""
+
+    def conv_transpose2d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """`conv_transpose2d`, with the result put into this tensor. Returns it."""
+
+    def conv_transpose3d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """The adjoint of a convolution with the same arguments, over 3 dimension(s)."""
+
+    def conv_transpose3d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """`conv_transpose3d`, with the result put into this tensor. Returns it."""
+
+    def max_pool1d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """The greatest element of each window over the last 1 dimension(s)."""
+
+    def max_pool1d_(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """`max_pool1d`, with the result put into this tensor. Returns it."""
+
+    def max_pool2d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """The greatest element of each window over the last 2 dimension(s)."""
+
+    def max_pool2d_(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """`max_pool2d`, with the result put into this tensor. Returns it."""
+
+    def max_pool3d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """The greatest element of each window over the last 3 dimension(s)."""
+
+    def max_pool3d_(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """`max_pool3d`, with the result put into this tensor. Returns it."""
+
+    def avg_pool1d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """The mean of each window over the last 1 dimension(s)."""
+
+    def avg_pool1d_(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """`avg_pool1d`, with the result put into this tensor. Returns it."""
+
+    def avg_pool2d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """The mean of each window over the last 2 dimension(s)."""
+
+    def avg_pool2d_(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """`avg_pool2d`, with the result put into this tensor. Returns it."""
+
+    def avg_pool3d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """The mean of each window over the last 3 dimension(s)."""
+
+    def avg_pool3d_(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """`avg_pool3d`, with the result put into this tensor. Returns it."""
+
+    def add(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
+        """x + alpha * other."""
+
+    def add_(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
+        """`add`, with the result put into this tensor. Returns it."""
+
+    def sub(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
+        """x - alpha * other."""
+
+    def sub_(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
+        """`sub`, with the result put into this tensor. Returns it."""
+
+    def subtract(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
+        """x - alpha * other."""
+
+    def subtract_(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
+        """`subtract`, with the result put into this tensor. Returns it."""
+
+    def mul(self, other: Operand) -> Tensor:
+        """x * other."""
+
+    def mul_(self, other: Operand) -> Tensor:
+        """`mul`, with the result put into this tensor. Returns it."""
+
+    def multiply(self, other: Operand) -> Tensor:
+        """x * other."""
+
+    def multiply_(self, other: Operand) -> Tensor:
+        """`multiply`, with the result put into this tensor. Returns it."""
+
+    def div(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+        """x / other, in floating point (integers give float32). rounding_mode="floor" is `//` and
+        "trunc" rounds towards zero; both keep integers."""
+
+    def div_(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+        """`div`, with the result put into this tensor. Returns it."""
+
+    def divide(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+        """x / other, in floating point (integers give float32). rounding_mode="floor" is `//` and
+        "trunc" rounds towards zero; both keep integers."""
+
+    def divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+        """`divide`, with the result put into this tensor. Returns it."""
+
+    def true_divide(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+        """x / other, in floating point (integers give float32). rounding_mode="floor" is `//` and
+        "trunc" rounds towards zero; both keep integers."""
+
+    def true_divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+        """`true_divide`, with the result put into this tensor. Returns it."""
+
+    def floor_divide(self, other: Operand) -> Tensor:
+        """The quotient rounded down, `//`."""
+
+    def floor_divide_(self, other: Operand) -> Tensor:
+        """`floor_divide`, with the result put into this tensor. Returns it."""
+
+    def remainder(self, other: Operand) -> Tensor:
+        """What `//` leaves, with the sign of `other`: `%`."""
+
+    def remainder_(self, other: Operand) -> Tensor:
+        """`remainder`, with the result put into this tensor. Returns it."""
+
+    def mod(self, other: Operand) -> Tensor:
+        """What `//` leaves, with the sign of `other`: `%`."""
+
+    def mod_(self, other: Operand) -> Tensor:
+        """`mod`, with the result put into this tensor. Returns it."""
+
+    def fmod(self, other: Operand) -> Tensor:
+        """What division rounded towards zero leaves, with the sign of x; else as `remainder`."""
+
+    def fmod_(self, other: Operand) -> Tensor:
+        """`fmod`, with the result put into this tensor. Returns it."""
+
+    def neg(self) -> Tensor:
+        """-x."""
+
+    def neg_(self) -> Tensor:
+        """`neg`, with the result put into this tensor. Returns it."""
+
+    def negative(self) -> Tensor:
+        """-x."""
+
+    def negative_(self) -> Tensor:
+        """`negative`, with the result put into this tensor. Returns it."""
+
+    def abs(self) -> Tensor:
+        """The magnitude of x; the least integer, which has none, stays as it is."""
+
+    def abs_(self) -> Tensor:
+        """`abs`, with the result put into this tensor. Returns it."""
+
+    def absolute(self) -> Tensor:
+        """The magnitude of x; the least integer, which has none, stays as it is."""
+
+    def absolute_(self) -> Tensor:
+        """`absolute`, with the result put into this tensor. Returns it."""
+
+    def sign(self) -> Tensor:
+        """-1, 0 or 1 as x is below, at or above 0; NaN of NaN."""
+
+    def pow(self, exponent: Operand) -> Tensor:
+        """x to a power, `**`."""
+
+    def pow_(self, exponent: Operand) -> Tensor:
+        """`pow`, with the result put into this tensor. Returns it."""
+
+    def square(self) -> Tensor:
+        """x * x, in the dtype of x."""
+
+    def square_(self) -> Tensor:
+        """`square`, with the result put into this tensor. Returns it."""
+
+    def reciprocal(self) -> Tensor:
+        """1 / x, in floating point."""
+
+    def reciprocal_(self) -> Tensor:
+        """`reciprocal`, with the result put into this tensor. Returns it."""
+
+    def rsqrt(self) -> Tensor:
+        """1 / sqrt(x), in floating point."""
+
+    def rsqrt_(self) -> Tensor:
+        """`rsqrt`, with the result put into this tensor. Returns it."""
+
+    def floor(self) -> Tensor:
+        """x rounded down to a whole number; integers stay as they are."""
+
+    def floor_(self) -> Tensor:
+        """`floor`, with the result put into this tensor. Returns it."""
+
+    def ceil(self) -> Tensor:
+        """x rounded up to a whole number; integers stay as they are."""
+
+    def ceil_(self) -> Tensor:
+        """`ceil`, with the result put into this tensor. Returns it."""
+
+    def trunc(self) -> Tensor:
+        """x rounded towards zero to a whole number; integers stay as they are."""
+
+    def trunc_(self) -> Tensor:
+        """`trunc`, with the result put into this tensor. Returns it."""
+
+    def round(self, decimals: builtins.int = 0) -> Tensor:
+        """x rounded to the nearest whole number, halves to the even one; with `decimals`, to so
+        many digits behind the point (or, below 0, before it)."""
+
+    def round_(self, decimals: builtins.int = 0) -> Tensor:
+        """`round`, with the result put into this tensor. Returns it."""
+
+    def lt(self, other: Operand) -> Tensor:
+        """Whether x < other, as bool."""
+
+    def lt_(self, other: Operand) -> Tensor:
+        """`lt`, with the result put into this tensor. Returns it."""
+
+    def less(self, other: Operand) -> Tensor:
+        """Whether x < other, as bool."""
+
+    def less_(self, other: Operand) -> Tensor:
+        """`less`, with the result put into this tensor. Returns it."""
+
+    def le(self, other: Operand) -> Tensor:
+        """Whether x <= other, as bool."""
+
+    def le_(self, other: Operand) -> Tensor:
+        """`le`, with the result put into this tensor. Returns it."""
+
+    def less_equal(self, other: Operand) -> Tensor:
+        """Whether x <= other, as bool."""
+
+    def less_equal_(self, other: Operand) -> Tensor:
+        """`less_equal`, with the result put into this tensor. Returns it."""
+
+    def gt(self, other: Operand) -> Tensor:
+        """Whether x > other, as bool."""
+
+    def gt_(self, other: Operand) -> Tensor:
+        """`gt`, with the result put into this tensor. Returns it."""
+
+    def greater(self, other: Operand) -> Tensor:
+        """Whether x > other, as bool."""
+
+    def greater_(self, other: Operand) -> Tensor:
+        """`greater`, with the result put into this tensor. Returns it."""
+
+    def ge(self, other: Operand) -> Tensor:
+        """Whether x >= other, as bool."""
+
+    def ge_(self, other: Operand) -> Tensor:
+        """`ge`, with the result put into this tensor. Returns it."""
+
+    def greater_equal(self, other: Operand) -> Tensor:
+        """Whether x >= other, as bool."""
+
+    def greater_equal_(self, other: Operand) -> Tensor:
+        """`greater_equal`, with the result put into this tensor. Returns it."""
+
+    def eq(self, other: Operand) -> Tensor:
+        """Whether x == other, as bool."""
+
+    def eq_(self, other: Operand) -> Tensor:
+        """`eq`, with the result put into this tensor. Returns it."""
+
+    def equal(self, other: Operand) -> Tensor:
+        """Whether x == other, as bool."""
+
+    def equal_(self, other: Operand) -> Tensor:
+        """`equal`, with the result put into this tensor. Returns it."""
+
+    def ne(self, other: Operand) -> Tensor:
+        """Whether x != other, as bool."""
+
+    def ne_(self, other: Operand) -> Tensor:
+        """`ne`, with the result put into this tensor. Returns it."""
+
+    def not_equal(self, other: Operand) -> Tensor:
+        """Whether x != other, as bool."""
+
+    def not_equal_(self, other: Operand) -> Tensor:
+        """`not_equal`, with the result put into this tensor. Returns it."""
+
+    def isnan(self) -> Tensor:
+        """Whether an element is NaN."""
+
+    def isnan_(self) -> Tensor:
+        """`isnan`, with the result put into this tensor. Returns it."""
+
+    def isinf(self) -> Tensor:
+        """Whether an element is inf or -inf."""
+
+    def isinf_(self) -> Tensor:
+        """`isinf`, with the result put into this tensor. Returns it."""
+
+    def isfinite(self) -> Tensor:
+        """Whether an element is neither infinite nor NaN."""
+
+    def isfinite_(self) -> Tensor:
+        """`isfinite`, with the result put into this tensor. Returns it."""
+
+    def logical_not(self) -> Tensor:
+        """Whether x is 0 (False)."""
+
+    def logical_not_(self) -> Tensor:
+        """`logical_not`, with the result put into this tensor. Returns it."""
+
+    def logical_and(self, other: Operand) -> Tensor:
+        """Whether both are true (not 0), as bool."""
+
+    def logical_and_(self, other: Operand) -> Tensor:
+        """`logical_and`, with the result put into this tensor. Returns it."""
+
+    def logical_or(self, other: Operand) -> Tensor:
+        """Whether one or both are true (not 0), as bool."""
+
+    def logical_or_(self, other: Operand) -> Tensor:
+        """`logical_or`, with the result put into this tensor. Returns it."""
+
+    def logical_xor(self, other: Operand) -> Tensor:
+        """Whether exactly one is true (not 0), as bool."""
+
+    def logical_xor_(self, other: Operand) -> Tensor:
+        """`logical_xor`, with the result put into this tensor. Returns it."""
+
+    def bitwise_and(self, other: Operand) -> Tensor:
+        """The bits that both have, `&`."""
+
+    def bitwise_and_(self, other: Operand) -> Tensor:
+        """`bitwise_and`, with the result put into this tensor. Returns it."""
+
+    def bitwise_or(self, other: Operand) -> Tensor:
+        """The bits that one or both have, `|`."""
+
+    def bitwise_or_(self, other: Operand) -> Tensor:
+        """`bitwise_or`, with the result put into this tensor. Returns it."""
+
+    def bitwise_xor(self, other: Operand) -> Tensor:
+        """The bits that exactly one has, `^`."""
+
+    def bitwise_xor_(self, other: Operand) -> Tensor:
+        """`bitwise_xor`, with the result put into this tensor. Returns it."""
+
+    def bitwise_left_shift(self, other: Operand) -> Tensor:
+        """x with its bits moved up by `other` places, `<<`; a shift by the width or more, or by
+        less than 0, gives 0."""
+
+    def bitwise_left_shift_(self, other: Operand) -> Tensor:
+        """`bitwise_left_shift`, with the result put into this tensor. Returns it."""
+
+    def bitwise_right_shift(self, other: Operand) -> Tensor:
+        """x with its bits moved down by `other` places, `>>`, keeping the sign; a shift by the
+        width or more, or by less than 0, gives 0, or -1 of a negative number."""
+
+    def bitwise_right_shift_(self, other: Operand) -> Tensor:
+        """`bitwise_right_shift`, with the result put into this tensor. Returns it."""
+
+    def bitwise_not(self) -> Tensor:
+        """x with every bit turned over, `~`; of bools: not."""
+
+    def bitwise_not_(self) -> Tensor:
+        """`bitwise_not`, with the result put into this tensor. Returns it."""
+
+    def bitwise_invert(self) -> Tensor:
+        """x with every bit turned over, `~`; of bools: not."""
+
+    def bitwise_invert_(self) -> Tensor:
+        """`bitwise_invert`, with the result put into this tensor. Returns it."""
+
+    def maximum(self, other: Operand) -> Tensor:
+        """The greater of two; NaN if either is NaN."""
+
+    def maximum_(self, other: Operand) -> Tensor:
+        """`maximum`, with the result put into this tensor. Returns it."""
+
+    def minimum(self, other: Operand) -> Tensor:
+        """The lesser of two; NaN if either is NaN."""
+
+    def minimum_(self, other: Operand) -> Tensor:
+        """`minimum`, with the result put into this tensor. Returns it."""
+
+    def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+        """x brought into [min, max]; a limit may be a number, a tensor, or None (no limit); `max`
+        wins where min > max."""
+
+    def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+        """`clamp`, with the result put into this tensor. Returns it."""
+
+    def clip(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+        """x brought into [min, max]; a limit may be a number, a tensor, or None (no limit); `max`
+        wins where min > max."""
+
+    def clip_(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+        """`clip`, with the result put into this tensor. Returns it."""
+
+    def where(self, first: Operand, second: Operand) -> Tensor:
+        """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where
+        the condition holds, else y."""
+
+    def where_(self, first: Operand, second: Operand) -> Tensor:
+        """`where`, with the result put into this tensor. Returns it."""
+
+    def masked_fill(self, mask: Operand, value: Operand) -> Tensor:
+        """x with `value` (a number, or a 0-d tensor) where the bool tensor `mask` holds; the dtype
+        of x stays."""
+
+    def masked_fill_(self, mask: Operand, value: Operand) -> Tensor:
+        """`masked_fill`, with the result put into this tensor. Returns it."""
+
+    def lerp(self, end: Operand, weight: Operand) -> Tensor:
+        """From x to `end` by the part `weight`: x at 0, exactly `end` at 1."""
+
+    def lerp_(self, end: Operand, weight: Operand) -> Tensor:
+        """`lerp`, with the result put into this tensor. Returns it."""
+
+    @overload
+    @staticmethod
+    def full(
+        size: Any,
+        fill_value: builtins.bool | builtins.int | builtins.float,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A tensor of a shape filled with one number, which decides the dtype unless one is
+        given."""
+
+    @overload
+    @staticmethod
+    def full(
+        *,
+        shape: Any,
+        fill_value: builtins.bool | builtins.int | builtins.float,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A tensor of a shape filled with one number, which decides the dtype unless one is
+        given."""
+
+    @staticmethod
+    def zeros(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A tensor of zeros. (`empty` is zeros too: there is no memory without values.)"""
+
+    @staticmethod
+    def empty(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A tensor of zeros. (`empty` is zeros too: there is no memory without values.)"""
+
+    @staticmethod
+    def ones(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A tensor of ones."""
+
+    def zeros_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Zeros in the shape of x, and of its dtype unless one is given."""
+
+    def zeros_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`zeros_like`, with the result put into this tensor. Returns it."""
+
+    def empty_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Zeros in the shape of x, and of its dtype unless one is given."""
+
+    def empty_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`empty_like`, with the result put into this tensor. Returns it."""
+
+    def ones_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Ones in the shape of x, and of its dtype unless one is given."""
+
+    def ones_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`ones_like`, with the result put into this tensor. Returns it."""
+
+    def full_like(
+        self,
+        fill_value: builtins.bool | builtins.int | builtins.float,
+        *,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """One number in the shape of x, and of its dtype unless one is given."""
+
+    def full_like_(
+        self,
+        fill_value: builtins.bool | builtins.int | builtins.float,
+        *,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """`full_like`, with the result put into this tensor. Returns it."""
+
+    @staticmethod
+    def eye(
+        n: Size,
+        m: Size | None = None,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """The matrix of n rows and m columns (n unless given) with ones on its diagonal."""
+
+    @staticmethod
+    def arange(
+        start: Any,
+        end: Any = None,
+        step: Any = 1,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """start, start + step .. up to, without, `end`; with one number, from 0 up to it. int64 if
+        all numbers are ints, else float32."""
+
+    @staticmethod
+    def linspace(
+        start: builtins.float,
+        end: builtins.float,
+        steps: builtins.int,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """`steps` numbers at equal distances from `start` to exactly `end`."""
+
+    def exp(self) -> Tensor:
+        """e to the power x, in floating point."""
+
+    def exp_(self) -> Tensor:
+        """`exp`, with the result put into this tensor. Returns it."""
+
+    def exp2(self) -> Tensor:
+        """2 to the power x, in floating point."""
+
+    def exp2_(self) -> Tensor:
+        """`exp2`, with the result put into this tensor. Returns it."""
+
+    def expm1(self) -> Tensor:
+        """exp(x) - 1, exact near 0, in floating point."""
+
+    def expm1_(self) -> Tensor:
+        """`expm1`, with the result put into this tensor. Returns it."""
+
+    def log(self) -> Tensor:
+        """The natural logarithm; -inf of 0, NaN below, in floating point."""
+
+    def log_(self) -> Tensor:
+        """`log`, with the result put into this tensor. Returns it."""
+
+    def log2(self) -> Tensor:
+        """The logarithm to base 2; -inf of 0, NaN below, in floating point."""
+
+    def log2_(self) -> Tensor:
+        """`log2`, with the result put into this tensor. Returns it."""
+
+    def log1p(self) -> Tensor:
+        """log(1 + x), exact near 0, in floating point."""
+
+    def log1p_(self) -> Tensor:
+        """`log1p`, with the result put into this tensor. Returns it."""
+
+    def sqrt(self) -> Tensor:
+        """The square root; NaN below 0, in floating point."""
+
+    def sqrt_(self) -> Tensor:
+        """`sqrt`, with the result put into this tensor. Returns it."""
+
+    def sin(self) -> Tensor:
+        """The sine of x radians, in floating point."""
+
+    def sin_(self) -> Tensor:
+        """`sin`, with the result put into this tensor. Returns it."""
+
+    def cos(self) -> Tensor:
+        """The cosine of x radians, in floating point."""
+
+    def cos_(self) -> Tensor:
+        """`cos`, with the result put into this tensor. Returns it."""
+
+    def tan(self) -> Tensor:
+        """The tangent of x radians, in floating point."""
+
+    def tan_(self) -> Tensor:
+        """`tan`, with the result put into this tensor. Returns it."""
+
+    def atan(self) -> Tensor:
+        """The angle, in radians, whose tangent is x, in floating point."""
+
+    def atan_(self) -> Tensor:
+        """`atan`, with the result put into this tensor. Returns it."""
+
+    def tanh(self) -> Tensor:
+        """The hyperbolic tangent, in floating point."""
+
+    def tanh_(self) -> Tensor:
+        """`tanh`, with the result put into this tensor. Returns it."""
+
+    def erf(self) -> Tensor:
+        """The error function, in floating point."""
+
+    def erf_(self) -> Tensor:
+        """`erf`, with the result put into this tensor. Returns it."""
+
+    def log10(self) -> Tensor:
+        """The logarithm to base 10, in floating point; -inf of 0, NaN below."""
+
+    def log10_(self) -> Tensor:
+        """`log10`, with the result put into this tensor. Returns it."""
+
+    def sinh(self) -> Tensor:
+        """The hyperbolic sine, exact near 0: there, with t = expm1(x), it is (t + t/(t + 1)) /
+        2."""
+
+    def sinh_(self) -> Tensor:
+        """`sinh`, with the result put into this tensor. Returns it."""
+
+    def cosh(self) -> Tensor:
+        """The hyperbolic cosine."""
+
+    def cosh_(self) -> Tensor:
+        """`cosh`, with the result put into this tensor. Returns it."""
+
+    def relu(self) -> Tensor:
+        """x where it is above 0, else 0; NaN stays NaN."""
+
+    def relu_(self) -> Tensor:
+        """`relu`, with the result put into this tensor. Returns it."""
+
+    def sigmoid(self) -> Tensor:
+        """1 / (1 + exp(-x))."""
+
+    def sigmoid_(self) -> Tensor:
+        """`sigmoid`, with the result put into this tensor. Returns it."""
+
+    def silu(self) -> Tensor:
+        """x * sigmoid(x)."""
+
+    def silu_(self) -> Tensor:
+        """`silu`, with the result put into this tensor. Returns it."""
+
+    def swish(self) -> Tensor:
+        """x * sigmoid(x)."""
+
+    def swish_(self) -> Tensor:
+        """`swish`, with the result put into this tensor. Returns it."""
+
+    def gelu(self, approximate: str = "none") -> Tensor:
+        """x times the probability that a normal variable is below x: x/2 * (1 + erf(x/sqrt 2));
+        with approximate="tanh", x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))."""
+
+    def gelu_(self, approximate: str = "none") -> Tensor:
+        """`gelu`, with the result put into this tensor. Returns it."""
+
+    def reshape(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
+        """The elements in row-major order in another shape, given as sizes or as one tuple; one
+        size may be -1."""
+
+    def reshape_(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
+        """`reshape`, with the result put into this tensor. Returns it."""
+
+    def view(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
+        """The elements in row-major order in another shape, given as sizes or as one tuple; one
+        size may be -1."""
+
+    def view_(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
+        """`view`, with the result put into this tensor. Returns it."""
+
+    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+        """The dimensions from `start_dim` to `end_dim` merged into one; a 0-d tensor becomes
+        1-d."""
+
+    def flatten_(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+        """`flatten`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def unflatten(self, dim: builtins.int, sizes: Sequence[Size]) -> Tensor:
+        """One dimension split into several of the given sizes, of which one may be -1."""
+
+    @overload
+    def unflatten(self, *, axis: builtins.int, sizes: Sequence[Size]) -> Tensor:
+        """One dimension split into several of the given sizes, of which one may be -1."""
+
+    @overload
+    def unflatten_(self, dim: builtins.int, sizes: Sequence[Size]) -> Tensor:
+        """`unflatten`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def unflatten_(self, *, axis: builtins.int, sizes: Sequence[Size]) -> Tensor:
+        """`unflatten`, with the result put into this tensor. Returns it."""
+
+    def permute(
+        self, *_dims: Any, dims: Any = ..., dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """The dimensions in another order: dimension `dims[i]` becomes dimension i."""
+
+    def permute_(
+        self, *_dims: Any, dims: Any = ..., dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """`permute`, with the result put into this tensor. Returns it."""
+
+    def permute_dims(
+        self, *_dims: Any, dims: Any = ..., dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """The dimensions in another order: dimension `dims[i]` becomes dimension i."""
+
+    def permute_dims_(
+        self, *_dims: Any, dims: Any = ..., dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """`permute_dims`, with the result put into this tensor. Returns it."""
+
+    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Two dimensions exchanged."""
+
+    def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """`transpose`, with the result put into this tensor. Returns it."""
+
+    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Two dimensions exchanged."""
+
+    def swapaxes_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """`swapaxes`, with the result put into this tensor. Returns it."""
+
+    def movedim(self, source: Any, destination: Any) -> Tensor:
+        """Dimensions moved to other places; the others keep their order."""
+
+    def movedim_(self, source: Any, destination: Any) -> Tensor:
+        """`movedim`, with the result put into this tensor. Returns it."""
+
+    def moveaxis(self, source: Any, destination: Any) -> Tensor:
+        """Dimensions moved to other places; the others keep their order."""
+
+    def moveaxis_(self, source: Any, destination: Any) -> Tensor:
+        """`moveaxis`, with the result put into this tensor. Returns it."""
+
+    @property
+    def T(self) -> Tensor:
+        """The dimensions in reverse order: of a matrix, its transpose."""
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two dimensions exchanged."""
+
+    def squeeze(self, dim: Any = None, *, axis: Any = ...) -> Tensor:
+        """Without the dimensions of size 1: all of them, or those of `dim` (an int or several) that
+        have size 1."""
+
+    def squeeze_(self, dim: Any = None, *, axis: Any = ...) -> Tensor:
+        """`squeeze`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def unsqueeze(self, dim: builtins.int) -> Tensor:
+        """With a dimension of size 1 more, at `dim` of the result."""
+
+    @overload
+    def unsqueeze(self, *, axis: builtins.int) -> Tensor:
+        """With a dimension of size 1 more, at `dim` of the result."""
+
+    @overload
+    def unsqueeze_(self, dim: builtins.int) -> Tensor:
+        """`unsqueeze`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def unsqueeze_(self, *, axis: builtins.int) -> Tensor:
+        """`unsqueeze`, with the result put into this tensor. Returns it."""
+
+    def expand(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
+        """Stretched to a shape: a size of 1 becomes any size, -1 keeps one, new ones stand in
+        front."""
+
+    def expand_(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
+        """`expand`, with the result put into this tensor. Returns it."""
+
+    def broadcast_to(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
+        """Stretched to a shape: a size of 1 becomes any size, -1 keeps one, new ones stand in
+        front."""
+
+    def broadcast_to_(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
+        """`broadcast_to`, with the result put into this tensor. Returns it."""
+
+    def expand_as(self, other: Array) -> Tensor:
+        """Stretched to the shape of `other`."""
+
+    def expand_as_(self, other: Array) -> Tensor:
+        """`expand_as`, with the result put into this tensor. Returns it."""
+
+    def flip(
+        self, *_dims: Any, dims: Any = ..., dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """In reverse order along the given dimensions (none given: all)."""
+
+    def flip_(
+        self, *_dims: Any, dims: Any = ..., dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """`flip`, with the result put into this tensor. Returns it."""
+
+    def roll(
+        self, shifts: Any, dims: Any = None, *, dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """Moved by `shifts` places along `dims`, what leaves at the end entering at the start."""
+
+    def roll_(
+        self, shifts: Any, dims: Any = None, *, dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """`roll`, with the result put into this tensor. Returns it."""
+
+    def repeat(self, *_repeats: Any, repeats: Any = ..., sizes: Any = ...) -> Tensor:
+        """The whole tensor repeated, `repeats[i]` times along dimension i; more numbers than
+        dimensions add dimensions in front."""
+
+    def repeat_(self, *_repeats: Any, repeats: Any = ..., sizes: Any = ...) -> Tensor:
+        """`repeat`, with the result put into this tensor. Returns it."""
+
+    def tile(self, *_repeats: Any, repeats: Any = ..., sizes: Any = ...) -> Tensor:
+        """As `repeat`, but fewer numbers than dimensions are for the last dimensions."""
+
+    def tile_(self, *_repeats: Any, repeats: Any = ..., sizes: Any = ...) -> Tensor:
+        """`tile`, with the result put into this tensor. Returns it."""
+
+    def cat(
+        *_tensors: Any,
+        dim: builtins.int | None = None,
+        tensors: Any = ...,
+        axis: builtins.int | None = ...,
+    ) -> Tensor:
+        """Tensors joined along a dimension (0 unless given); their other sizes are equal."""
+
+    def cat_(
+        *_tensors: Any,
+        dim: builtins.int | None = None,
+        tensors: Any = ...,
+        axis: builtins.int | None = ...,
+    ) -> Tensor:
+        """`cat`, with the result put into this tensor. Returns it."""
+
+    def concat(
+        *_tensors: Any,
+        dim: builtins.int | None = None,
+        tensors: Any = ...,
+        axis: builtins.int | None = ...,
+    ) -> Tensor:
+        """Tensors joined along a dimension (0 unless given); their other sizes are equal."""
+
+    def concat_(
+        *_tensors: Any,
+        dim: builtins.int | None = None,
+        tensors: Any = ...,
+        axis: builtins.int | None = ...,
+    ) -> Tensor:
+        """`concat`, with the result put into this tensor. Returns it."""
+
+    def concatenate(
+        *_tensors: Any,
+        dim: builtins.int | None = None,
+        tensors: Any = ...,
+        axis: builtins.int | None = ...,
+    ) -> Tensor:
+        """Tensors joined along a dimension (0 unless given); their other sizes are equal."""
+
+    def concatenate_(
+        *_tensors: Any,
+        dim: builtins.int | None = None,
+        tensors: Any = ...,
+        axis: builtins.int | None = ...,
+    ) -> Tensor:
+        """`concatenate`, with the result put into this tensor. Returns it."""
+
+    def stack(
+        *_tensors: Any,
+        dim: builtins.int | None = None,
+        tensors: Any = ...,
+        axis: builtins.int | None = ...,
+    ) -> Tensor:
+        """Tensors of one shape joined along a new dimension (the first unless given)."""
+
+    def stack_(
+        *_tensors: Any,
+        dim: builtins.int | None = None,
+        tensors: Any = ...,
+        axis: builtins.int | None = ...,
+    ) -> Tensor:
+        """`stack`, with the result put into this tensor. Returns it."""
+
+    def split(
+        self, split_size: Any, dim: builtins.int = 0, *, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
+        """The tensor in parts along a dimension: of `split_size` each (the last may be smaller), or
+        of the sizes in a list, which add up to the dimension's."""
+
+    def chunk(
+        self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
+        """The tensor in (at most)"""
+
+    def unbind(self, dim: builtins.int = 0, *, axis: builtins.int = ...) -> tuple[Tensor, ...]:
+        """The slices along a dimension, without it."""
+
+    def unstack(self, dim: builtins.int = 0, *, axis: builtins.int = ...) -> tuple[Tensor, ...]:
+        """The slices along a dimension, without it."""
+
+    def pad(
+        self,
+        pad: Any,
+        mode: str = "constant",
+        value: builtins.bool | builtins.int | builtins.float = 0,
+    ) -> Tensor:
+        """With elements added at the ends of dimensions."""
+
+    def pad_(
+        self,
+        pad: Any,
+        mode: str = "constant",
+        value: builtins.bool | builtins.int | builtins.float = 0,
+    ) -> Tensor:
+        """`pad`, with the result put into this tensor. Returns it."""
+
+    def shrink(self, regions: Sequence[tuple[Size, Size] | None]) -> Tensor:
+        """The elements from `start` up to `stop`, a pair per dimension; None keeps a dimension."""
+
+    def diagonal(
+        self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    ) -> Tensor:
+        """The diagonal of two dimensions as a new last dimension; offset > 0 above, < 0 below
+        it."""
+
+    def diagonal_(
+        self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    ) -> Tensor:
+        """`diagonal`, with the result put into this tensor. Returns it."""
+
+    def tril(self, diagonal: builtins.int = 0) -> Tensor:
+        """The last two dimensions with 0 above the given diagonal."""
+
+    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
+        """`tril`, with the result put into this tensor. Returns it."""
+
+    def triu(self, diagonal: builtins.int = 0) -> Tensor:
+        """The last two dimensions with 0 below the given diagonal."""
+
+    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
+        """`triu`, with the result put into this tensor. Returns it."""
+
+    def matmul(self, other: Array) -> Tensor:
+        """The matrix product `@`: (.., m, k) @ (.., k, n) -> (.., m, n), leading dimensions
+        broadcast."""
+
+    def matmul_(self, other: Array) -> Tensor:
+        """`matmul`, with the result put into this tensor. Returns it."""
+
+    def dot(self, tensor: Array) -> Tensor:
+        """The sum of the products of two vectors."""
+
+    def dot_(self, tensor: Array) -> Tensor:
+        """`dot`, with the result put into this tensor. Returns it."""
+
+    def mv(self, vec: Array) -> Tensor:
+        """A matrix times a vector."""
+
+    def mv_(self, vec: Array) -> Tensor:
+        """`mv`, with the result put into this tensor. Returns it."""
+
+    def mm(self, mat2: Array) -> Tensor:
+        """A matrix times a matrix."""
+
+    def mm_(self, mat2: Array) -> Tensor:
+        """`mm`, with the result put into this tensor. Returns it."""
+
+    def bmm(self, mat2: Array) -> Tensor:
+        """As many matrix products as the two tensors have matrices: (b, m, k) with (b, k, n)."""
+
+    def bmm_(self, mat2: Array) -> Tensor:
+        """`bmm`, with the result put into this tensor. Returns it."""
+
+    def outer(self, vec2: Array) -> Tensor:
+        """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""
+
+    def outer_(self, vec2: Array) -> Tensor:
+        """`outer`, with the result put into this tensor. Returns it."""
+
+    def addmm(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * x + alpha * (mat1 @ mat2)."""
+
+    def addmm_(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addmm`, with the result put into this tensor. Returns it."""
+
+    def mse_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+        """The squared differences. x and target have one shape (they do not broadcast)."""
+
+    def mse_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+        """`mse_loss`, with the result put into this tensor. Returns it."""
+
+    def l1_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+        """The absolute differences. x and target have one shape (they do not broadcast)."""
+
+    def l1_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+        """`l1_loss`, with the result put into this tensor. Returns it."""
+
+    def binary_cross_entropy(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
+        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+
+    def binary_cross_entropy_(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """`binary_cross_entropy`, with the result put into this tensor. Returns it."""
+
+    def binary_crossentropy(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
+        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+
+    def binary_crossentropy_(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """`binary_crossentropy`, with the result put into this tensor. Returns it."""
+
+    def binary_cross_entropy_with_logits(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+
+    def binary_cross_entropy_with_logits_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """`binary_cross_entropy_with_logits`, with the result put into this tensor. Returns it."""
+
+    def binary_crossentropy_logits(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+
+    def binary_crossentropy_logits_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """`binary_crossentropy_logits`, with the result put into this tensor. Returns it."""
+
+    def nll_loss(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """-x at the target's class, for logarithms of probabilities x."""
+
+    def nll_loss_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """`nll_loss`, with the result put into this tensor. Returns it."""
+
+    def cross_entropy(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+        label_smoothing: builtins.float = 0.0,
+    ) -> Tensor:
+        """The cross entropy of softmax(x) along the classes, and a target: -log of the probability
+        that x gives to the target's class."""
+
+    def cross_entropy_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+        label_smoothing: builtins.float = 0.0,
+    ) -> Tensor:
+        """`cross_entropy`, with the result put into this tensor. Returns it."""
+
+    @staticmethod
+    def rand(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Uniform on [0, 1): every multiple of 2**-24 (float64: 2**-53) is equally likely."""
+
+    @staticmethod
+    def uniform(
+        *_size: Any,
+        low: builtins.float = 0.0,
+        high: builtins.float = 1.0,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Uniform from `low` up to `high`."""
+
+    @staticmethod
+    def randn(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Normal numbers of mean 0 and variance 1."""
+
+    @staticmethod
+    def normal(
+        *_size: Any,
+        mean: builtins.float = 0.0,
+        std: builtins.float = 1.0,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Normal numbers of a mean and a standard deviation (0 or more)."""
+
+    @staticmethod
+    def randint(
+        low: builtins.int,
+        high: Any = None,
+        size: Any = None,
+        *,
+        dtype: DTypeLike | None = None,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Integers from `low` up to, without, `high`: randint(low, high, size), or randint(high,
+        size) from 0. int64 unless `dtype` is given."""
+
+    @staticmethod
+    def bernoulli(
+        x: Operand,
+        *,
+        size: Any = None,
+        dtype: DTypeLike | None = None,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """1 with the probability that each element of x gives, else 0; of the shape and dtype of
+        x."""
+
+    @staticmethod
+    def randperm(
+        n: builtins.int,
+        *,
+        dtype: DTypeLike | None = None,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """The numbers 0 .. n-1 in random order, int64 unless `dtype` is given."""
+
+    def linear(self, weight: Array, bias: Array | None = None) -> Tensor:
+        """x times the transposed weight, plus the bias, along the last dimension."""
+
+    def linear_(self, weight: Array, bias: Array | None = None) -> Tensor:
+        """`linear`, with the result put into this tensor. Returns it."""
+
+    def embedding(self, weight: Array, padding_idx: builtins.int | None = None) -> Tensor:
+        """The rows of a table that ids name: ids (..) and weight (rows, ..) give (.., ..)."""
+
+    def embedding_(self, weight: Array, padding_idx: builtins.int | None = None) -> Tensor:
+        """`embedding`, with the result put into this tensor. Returns it."""
+
+    def softmax(
+        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
+        """exp(x) divided by its sum along a dimension: positive numbers that add up to 1."""
+
+    def softmax_(
+        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
+        """`softmax`, with the result put into this tensor. Returns it."""
+
+    def log_softmax(
+        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
+        """The logarithm of `softmax`, exact where softmax itself would be 0. dtype: what x is cast
+        to first."""
+
+    def log_softmax_(
+        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
+        """`log_softmax`, with the result put into this tensor. Returns it."""
+
+    def layer_norm(
+        self,
+        normalized_shape: Any,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """x with mean 0 and variance 1 over its last dimensions, times weight, plus bias."""
+
+    def layer_norm_(
+        self,
+        normalized_shape: Any,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """`layer_norm`, with the result put into this tensor. Returns it."""
+
+    def rms_norm(
+        self, normalized_shape: Any, weight: Array | None = None, eps: builtins.float | None = None
+    ) -> Tensor:
+        """x divided by its root mean square over its last dimensions, times weight."""
+
+    def rms_norm_(
+        self, normalized_shape: Any, weight: Array | None = None, eps: builtins.float | None = None
+    ) -> Tensor:
+        """`rms_norm`, with the result put into this tensor. Returns it."""
+
+    def batch_norm(
+        self,
+        mean: Array,
+        var: Array,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """(x - mean) / sqrt(var + eps) * weight + bias, with one number each per channel."""
+
+    def batch_norm_(
+        self,
+        mean: Array,
+        var: Array,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """`batch_norm`, with the result put into this tensor. Returns it."""
+
+    def batch_statistics(self) -> tuple[Tensor, Tensor]:
+        """(mean, variance) of each channel of x (batch, channels, ..): sums divided by the number
+        of elements, not one less."""
+
+    def group_norm(
+        self,
+        num_groups: builtins.int,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """x with mean 0 and variance 1 within each of `num_groups` parts of its channels, for every
+        sample, times weight, plus bias."""
+
+    def group_norm_(
+        self,
+        num_groups: builtins.int,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """`group_norm`, with the result put into this tensor. Returns it."""
+
+    def dropout(self, p: builtins.float = 0.5, *, random_key: Any = ...) -> Tensor:
+        """x with each element set to 0 with probability p, and the others divided by 1 - p."""
+
+    def scaled_dot_product_attention(
+        self,
+        key: Array,
+        value: Array,
+        attn_mask: Array | None = None,
+        dropout_p: builtins.float = 0.0,
+        is_causal: builtins.bool = False,
+        scale: builtins.float | None = None,
+        enable_gqa: builtins.bool = False,
+        *,
+        random_key: Any = ...,
+    ) -> Tensor:
+        """softmax(query key^T * scale + mask) value, the softmax along the keys."""
+
+    def sum(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The sum; 0 of nothing."""
+
+    def sum_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`sum`, with the result put into this tensor. Returns it."""
+
+    def prod(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The product; 1 of nothing."""
+
+    def prod_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`prod`, with the result put into this tensor. Returns it."""
+
+    def mean(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The sum divided by the number of elements; NaN of nothing."""
+
+    def mean_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`mean`, with the result put into this tensor. Returns it."""
+
+    def var(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.int | builtins.float | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The mean square distance from the mean, the sum of squares divided by `count -
+        correction`."""
+
+    def var_(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.int | builtins.float | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`var`, with the result put into this tensor. Returns it."""
+
+    def std(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.int | builtins.float | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The square root of `var`."""
+
+    def std_(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.int | builtins.float | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`std`, with the result put into this tensor. Returns it."""
+
+    def logsumexp(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """log(sum(exp(x))), which does not overflow; -inf of nothing."""
+
+    def logsumexp_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`logsumexp`, with the result put into this tensor. Returns it."""
+
+    def max(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The greatest value (values only); NaN if there is one."""
+
+    def max_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`max`, with the result put into this tensor. Returns it."""
+
+    def amax(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The greatest value (values only); NaN if there is one."""
+
+    def amax_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`amax`, with the result put into this tensor. Returns it."""
+
+    def min(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The least value (values only); NaN if there is one."""
+
+    def min_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`min`, with the result put into this tensor. Returns it."""
+
+    def amin(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The least value (values only); NaN if there is one."""
+
+    def amin_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`amin`, with the result put into this tensor. Returns it."""
+
+    def argmax(
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The index, int64, of the greatest value along `dim`, or in the flattened tensor without
+        it; of equals the first, and of NaN the first NaN."""
+
+    def argmax_(
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`argmax`, with the result put into this tensor. Returns it."""
+
+    def argmin(
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The index, int64, of the least value along `dim`, or in the flattened tensor without it;
+        of equals the first, and of NaN the first NaN."""
+
+    def argmin_(
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`argmin`, with the result put into this tensor. Returns it."""
+
+    def any(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """Whether some element is true (not 0); False of nothing."""
+
+    def any_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`any`, with the result put into this tensor. Returns it."""
+
+    def all(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """Whether every element is true (not 0); True of nothing."""
+
+    def all_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`all`, with the result put into this tensor. Returns it."""
+
+    def count_nonzero(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """How many elements are not 0, int64."""
+
+    def count_nonzero_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`count_nonzero`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """The sum of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumsum(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """The sum of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumsum`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumsum_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumsum`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def gather(self, dim: builtins.int, index: Array) -> Tensor:
+        """out[i][j][k] = x[i][index[i][j][k]][k], for dim=1."""
+
+    @overload
+    def gather(self, *, axis: builtins.int, index: Array) -> Tensor:
+        """out[i][j][k] = x[i][index[i][j][k]][k], for dim=1."""
+
+    @overload
+    def gather_(self, dim: builtins.int, index: Array) -> Tensor:
+        """`gather`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def gather_(self, *, axis: builtins.int, index: Array) -> Tensor:
+        """`gather`, with the result put into this tensor. Returns it."""
+
+    def take_along_dim(
+        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
+        """The elements at `indices` along a dimension, the other dimensions broadcast; without
+        `dim` from the flattened tensor."""
+
+    def take_along_dim_(
+        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
+        """`take_along_dim`, with the result put into this tensor. Returns it."""
+
+    def take_along_axis(
+        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
+        """The elements at `indices` along a dimension, the other dimensions broadcast; without
+        `dim` from the flattened tensor."""
+
+    def take_along_axis_(
+        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
+        """`take_along_axis`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_select(self, dim: builtins.int, index: Array) -> Tensor:
+        """The slices of `x` that a 1-d (or 0-d) index names along a dimension."""
+
+    @overload
+    def index_select(self, *, axis: builtins.int, index: Array) -> Tensor:
+        """The slices of `x` that a 1-d (or 0-d) index names along a dimension."""
+
+    @overload
+    def index_select_(self, dim: builtins.int, index: Array) -> Tensor:
+        """`index_select`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_select_(self, *, axis: builtins.int, index: Array) -> Tensor:
+        """`index_select`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def scatter(
+        self,
+        dim: builtins.int,
+        index: Array,
+        src: Operand | None = None,
+        *,
+        value: Operand | None = None,
+        reduce: Any = None,
+    ) -> Tensor:
+        """x with x[i][index[i][j][k]][k] = src[i][j][k], for dim=1; `src` may be a number (or named
+        `value`). reduce="add" or "multiply" combines instead."""
+
+    @overload
+    def scatter(
+        self,
+        *,
+        axis: builtins.int,
+        index: Array,
+        src: Operand | None = None,
+        value: Operand | None = None,
+        reduce: Any = None,
+    ) -> Tensor:
+        """x with x[i][index[i][j][k]][k] = src[i][j][k], for dim=1; `src` may be a number (or named
+        `value`). reduce="add" or "multiply" combines instead."""
+
+    @overload
+    def scatter_(
+        self,
+        dim: builtins.int,
+        index: Array,
+        src: Operand | None = None,
+        *,
+        value: Operand | None = None,
+        reduce: Any = None,
+    ) -> Tensor:
+        """`scatter`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def scatter_(
+        self,
+        *,
+        axis: builtins.int,
+        index: Array,
+        src: Operand | None = None,
+        value: Operand | None = None,
+        reduce: Any = None,
+    ) -> Tensor:
+        """`scatter`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def scatter_add(self, dim: builtins.int, index: Array, src: Operand) -> Tensor:
+        """x with src[i][j][k] added to x[i][index[i][j][k]][k], for dim=1, in order."""
+
+    @overload
+    def scatter_add(self, *, axis: builtins.int, index: Array, src: Operand) -> Tensor:
+        """x with src[i][j][k] added to x[i][index[i][j][k]][k], for dim=1, in order."""
+
+    @overload
+    def scatter_add_(self, dim: builtins.int, index: Array, src: Operand) -> Tensor:
+        """`scatter_add`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def scatter_add_(self, *, axis: builtins.int, index: Array, src: Operand) -> Tensor:
+        """`scatter_add`, with the result put into this tensor. Returns it."""
+
+    def one_hot(self, num_classes: builtins.int) -> Tensor:
+        """A vector of `num_classes` for each class id, with 1 at its place, int64, as a new last
+        dimension."""
+
+    def one_hot_(self, num_classes: builtins.int) -> Tensor:
+        """`one_hot`, with the result put into this tensor. Returns it."""
+
+    def float(self) -> Tensor:
+        """This tensor as float32."""
+
+    def double(self) -> Tensor:
+        """This tensor as float64."""
+
+    def half(self) -> Tensor:
+        """This tensor as float16."""
+
+    def bfloat16(self) -> Tensor:
+        """This tensor as bfloat16."""
+
+    def bool(self) -> Tensor:
+        """This tensor as bool."""
+
+    def char(self) -> Tensor:
+        """This tensor as int8."""
+
+    def short(self) -> Tensor:
+        """This tensor as int16."""
+
+    def int(self) -> Tensor:
+        """This tensor as int32."""
+
+    def long(self) -> Tensor:
+        """This tensor as int64."""
+
+    def __add__(self, other: Operand, /) -> Tensor:
+        """x + alpha * other."""
+
+    def __radd__(self, other: Operand, /) -> Tensor:
+        """`add` with the operands swapped."""
+
+    def __iadd__(self, other: Operand, /) -> Tensor:
+        """`add_`."""
+
+    def __sub__(self, other: Operand, /) -> Tensor:
+        """x - alpha * other."""
+
+    def __rsub__(self, other: Operand, /) -> Tensor:
+        """`sub` with the operands swapped."""
+
+    def __isub__(self, other: Operand, /) -> Tensor:
+        """`sub_`."""
+
+    def __mul__(self, other: Operand, /) -> Tensor:
+        """x * other."""
+
+    def __rmul__(self, other: Operand, /) -> Tensor:
+        """`mul` with the operands swapped."""
+
+    def __imul__(self, other: Operand, /) -> Tensor:
+        """`mul_`."""
+
+    def __truediv__(self, other: Operand, /) -> Tensor:
+        """x / other, in floating point (integers give float32). rounding_mode="floor" is `//` and
+        "trunc" rounds towards zero; both keep integers."""
+
+    def __rtruediv__(self, other: Operand, /) -> Tensor:
+        """`div` with the operands swapped."""
+
+    def __itruediv__(self, other: Operand, /) -> Tensor:
+        """`div_`."""
+
+    def __floordiv__(self, other: Operand, /) -> Tensor:
+        """The quotient rounded down, `//`."""
+
+    def __rfloordiv__(self, other: Operand, /) -> Tensor:
+        """`floor_divide` with the operands swapped."""
+
+    def __ifloordiv__(self, other: Operand, /) -> Tensor:
+        """`floor_divide_`."""
+
+    def __mod__(self, other: Operand, /) -> Tensor:
+        """What `//` leaves, with the sign of `other`: `%`."""
+
+    def __rmod__(self, other: Operand, /) -> Tensor:
+        """`remainder` with the operands swapped."""
+
+    def __imod__(self, other: Operand, /) -> Tensor:
+        """`remainder_`."""
+
+    def __pow__(self, exponent: Operand, /) -> Tensor:
+        """x to a power, `**`."""
+
+    def __rpow__(self, exponent: Operand, /) -> Tensor:
+        """`pow` with the operands swapped."""
+
+    def __ipow__(self, exponent: Operand, /) -> Tensor:
+        """`pow_`."""
+
+    def __matmul__(self, other: Array, /) -> Tensor:
+        """The matrix product `@`: (.., m, k) @ (.., k, n) -> (.., m, n), leading dimensions
+        broadcast."""
+
+    def __rmatmul__(self, other: Array, /) -> Tensor:
+        """`matmul` with the operands swapped."""
+
+    def __imatmul__(self, other: Array, /) -> Tensor:
+        """`matmul_`."""
+
+    def __and__(self, other: Operand, /) -> Tensor:
+        """The bits that both have, `&`."""
+
+    def __rand__(self, other: Operand, /) -> Tensor:
+        """`bitwise_and` with the operands swapped."""
+
+    def __iand__(self, other: Operand, /) -> Tensor:
+        """`bitwise_and_`."""
+
+    def __or__(self, other: Operand, /) -> Tensor:
+        """The bits that one or both have, `|`."""
+
+    def __ror__(self, other: Operand, /) -> Tensor:
+        """`bitwise_or` with the operands swapped."""
+
+    def __ior__(self, other: Operand, /) -> Tensor:
+        """`bitwise_or_`."""
+
+    def __xor__(self, other: Operand, /) -> Tensor:
+        """The bits that exactly one has, `^`."""
+
+    def __rxor__(self, other: Operand, /) -> Tensor:
+        """`bitwise_xor` with the operands swapped."""
+
+    def __ixor__(self, other: Operand, /) -> Tensor:
+        """`bitwise_xor_`."""
+
+    def __lshift__(self, other: Operand, /) -> Tensor:
+        """x with its bits moved up by `other` places, `<<`; a shift by the width or more, or by
+        less than 0, gives 0."""
+
+    def __rlshift__(self, other: Operand, /) -> Tensor:
+        """`bitwise_left_shift` with the operands swapped."""
+
+    def __ilshift__(self, other: Operand, /) -> Tensor:
+        """`bitwise_left_shift_`."""
+
+    def __rshift__(self, other: Operand, /) -> Tensor:
+        """x with its bits moved down by `other` places, `>>`, keeping the sign; a shift by the
+        width or more, or by less than 0, gives 0, or -1 of a negative number."""
+
+    def __rrshift__(self, other: Operand, /) -> Tensor:
+        """`bitwise_right_shift` with the operands swapped."""
+
+    def __irshift__(self, other: Operand, /) -> Tensor:
+        """`bitwise_right_shift_`."""
+
+    def __eq__(self, other: Operand, /) -> Tensor:  # type: ignore[override]  # bools, where object gives one
+        """Whether x == other, as bool."""
+
+    def __ne__(self, other: Operand, /) -> Tensor:  # type: ignore[override]  # bools, where object gives one
+        """Whether x != other, as bool."""
+
+    def __lt__(self, other: Operand, /) -> Tensor:
+        """Whether x < other, as bool."""
+
+    def __le__(self, other: Operand, /) -> Tensor:
+        """Whether x <= other, as bool."""
+
+    def __gt__(self, other: Operand, /) -> Tensor:
+        """Whether x > other, as bool."""
+
+    def __ge__(self, other: Operand, /) -> Tensor:
+        """Whether x >= other, as bool."""
+
+    def __neg__(self) -> Tensor:
+        """-x."""
+
+    def __invert__(self) -> Tensor:
+        """x with every bit turned over, `~`; of bools: not."""
+
+    def __abs__(self) -> Tensor:
+        """The magnitude of x; the least integer, which has none, stays as it is."""
