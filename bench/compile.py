@@ -1,7 +1,8 @@
 """Cold start: from nothing to the first result, with empty caches and with a warm disk cache.
 
-Each case runs in a fresh process. Columns in ms: the import, the Python of the engine (trace, schedule,
-build and emit), code generation, the whole first realize; with nodes, kernels and lines of IR.
+Each case runs in a fresh process. Columns in ms: the import, the Python of the engine (trace,
+schedule, build and emit), code generation, the whole first realize; with nodes, kernels and lines
+of IR.
 
     python bench/compile.py [case ..]
 """
@@ -62,7 +63,9 @@ def one_step(digits):  # type: ignore[no-untyped-def]
 def case_transformer():  # type: ignore[no-untyped-def]
     from transformer import Transformer, training_step
 
-    return training_step(Transformer(layers=12, width=64, heads=4, vocabulary=128), batch=4, length=32)
+    return training_step(
+        Transformer(layers=12, width=64, heads=4, vocabulary=128), batch=4, length=32
+    )
 
 
 def chain(length: int):  # type: ignore[no-untyped-def]
@@ -138,7 +141,11 @@ def child(name: str, cache: str) -> dict[str, float]:
     """Run one case in a fresh process."""
     environment = {**os.environ, "CACHE_DIR": cache}
     out = subprocess.run(
-        [sys.executable, __file__, "--case", name], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, __file__, "--case", name],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if out.returncode:
         raise RuntimeError(f"case {name} failed:\n{out.stderr}")
@@ -164,7 +171,19 @@ def main() -> None:
              f"{warm['first']:.0f}", f"{cold['second']:.1f}",
              *(f"{cold[k]:.0f}" for k in ("nodes", "kernels", "distinct", "lines")))
         )  # fmt: skip
-    heads = ("case", "import", "first", "build", "LLVM", "first, warm disk", "second", "nodes", "kernels", "distinct", "lines")
+    heads = (
+        "case",
+        "import",
+        "first",
+        "build",
+        "LLVM",
+        "first, warm disk",
+        "second",
+        "nodes",
+        "kernels",
+        "distinct",
+        "lines",
+    )
     print("ms, medians of 3 processes")
     print(table(rows, heads))
 

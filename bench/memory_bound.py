@@ -1,7 +1,9 @@
 """Kernels that move memory, beside PyTorch and the machine's copy rate, in one process.
 
-    python bench/memory_bound.py             (MALLOC_MMAP_MAX_=0 in the environment: PyTorch without
-                                              page faults of fresh memory; the targets count so)
+    python bench/memory_bound.py
+
+With MALLOC_MMAP_MAX_=0 in the environment, PyTorch runs without page faults of fresh memory; the
+targets are ratios to that.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def ours(x: Tensor, square: Tensor, weight: Tensor, bias: Tensor) -> dict[str, o
     }
 
 
-def torchs(x: np.ndarray, square: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> dict[str, object]:
+def torchs(
+    x: np.ndarray, square: np.ndarray, weight: np.ndarray, bias: np.ndarray
+) -> dict[str, object]:
     """The same on PyTorch."""
     import torch
 

@@ -48,6 +48,6 @@ def in_turns(
 def table(rows: list[tuple[str, ...]], heads: tuple[str, ...]) -> str:
     """A Markdown table with aligned columns."""
     widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
-    line = "| " + " | ".join("{:<%d}" % w for w in widths) + " |"
+    line = "| " + " | ".join(f"{{:<{w}}}" for w in widths) + " |"
     rule = "|" + "|".join("-" * (w + 2) for w in widths) + "|"
     return "\n".join([line.format(*heads), rule, *(line.format(*row) for row in rows)])

@@ -31,7 +31,9 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """layers blocks of a width; logits over a vocabulary at every position."""
 
-    def __init__(self, layers: int, width: int, heads: int, vocabulary: int, context: int = 1024) -> None:
+    def __init__(
+        self, layers: int, width: int, heads: int, vocabulary: int, context: int = 1024
+    ) -> None:
         self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(context, width)
         self.blocks = [Block(width, heads) for _ in range(layers)]

@@ -1,5 +1,5 @@
-"""Every test runs with the laws of the stages checked after every pass, and with a disk cache of the
-session's own, so that nothing compiled before (or by other code) is used."""
+"""Every test runs with the laws of the stages checked after every pass, and with a disk cache of
+the session's own, so that nothing compiled before (or by other code) is used."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Look for a graph whose evaluations disagree: `python tools/fuzz.py [first] [count]`.
 
 Each seed makes a graph (`fuzz_graphs.py`), which is evaluated in every way there is
-(`fuzz_meanings.py`). A failure is made as small as it gets and printed as the text of its program with
-the arrays of its leaves; `--replay FILE` evaluates what was printed.
+(`fuzz_meanings.py`). A failure is made as small as it gets and printed as the text of its program
+with the arrays of its leaves; `--replay FILE` evaluates what was printed.
 
     python tools/fuzz.py 0 1000                     seeds 0 .. 999
     python tools/fuzz.py 0 1000 --with CPU,C        only these evaluations
@@ -19,8 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from fuzz_meanings import MEANINGS, check
 from fuzz_graphs import Graph, Maker, Value, make
+from fuzz_meanings import MEANINGS, check
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph.scan import substitute
@@ -28,7 +28,7 @@ from treadle.ir import ops, text
 from treadle.ir.node import Node, toposort
 
 
-# ---- making a failure small --------------------------------------------------------------------------
+# ---- making a failure small ----------------------------------------------------------------------
 def shrink(graph: Graph, names: Sequence[str]) -> Graph:
     """A graph that still fails in one of these ways, from which nothing can be taken: one root, as
     low as possible, over leaves as high as possible."""
@@ -55,14 +55,18 @@ def _values(graph: Graph) -> dict[Node, Value]:
     """Every node with one output as a root, with the error of the graph's own roots."""
     error = max(value.error for value in graph.roots)
     own = {value.node: value for value in graph.roots}
-    order = [n for n in toposort(list(own)) if n.src and not isinstance(n.dtype, tuple) and n.op.kind != "index"]
+    order = [n for n in toposort(list(own)) if n.src and _is_array(n)]
     arrays = evaluate(order, graph.leaves, graph.variables)
     return {n: own.get(n, Value(n, np.asarray(a), error)) for n, a in zip(order, arrays)}
 
 
+def _is_array(node: Node) -> bool:
+    return not isinstance(node.dtype, tuple) and node.op.kind != "index"
+
+
 def _cut(graph: Graph, node: Node) -> Graph | None:
     """The graph with a node replaced by a leaf that holds its value."""
-    if not node.src or isinstance(node.dtype, tuple) or node.op.kind == "index":
+    if not node.src or not _is_array(node):
         return None
     if any(isinstance(size, Node) for size in node.shape):
         return None
@@ -74,7 +78,7 @@ def _cut(graph: Graph, node: Node) -> Graph | None:
     return replace(graph, roots=values, leaves={**graph.leaves, leaf: np.asarray(array)})
 
 
-# ---- text ----------------------------------------------------------------------------------------------
+# ---- text ----------------------------------------------------------------------------------------
 def show(graph: Graph) -> str:
     """A graph as text that `read` reads: the arrays of its leaves, its variables, its program."""
     lines = [f"# leaf {leaf.arg[0]} {array.tolist()!r}" for leaf, array in graph.leaves.items()]
@@ -113,7 +117,7 @@ def _array(leaf: Node, written: str) -> np.ndarray:
     return np.array(values, leaf.dtype.compute).reshape(leaf.shape)
 
 
-# ---- the command -----------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 def fuzz(first: int, count: int, names: Sequence[str]) -> int:
     """How many of the seeds fail; prints each failure, made small."""
     failures = 0
@@ -127,7 +131,8 @@ def fuzz(first: int, count: int, names: Sequence[str]) -> int:
         failing = sorted({line.split(":")[0] for line in wrong}, key=list(MEANINGS).index)
         small = shrink(graph, failing[:1])
         print(f"seed {seed}")
-        print("".join(f"# {line}\n" for line in [*wrong, "made small:", *check(small, names)]) + show(small))
+        remarks = [*wrong, "made small:", *check(small, names)]
+        print("".join(f"# {line}\n" for line in remarks) + show(small))
     print(f"{failures} of {count} graphs fail; {time.monotonic() - began:.0f} s")
     return failures
 

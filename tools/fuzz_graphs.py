@@ -1,8 +1,8 @@
 """Random graphs, with the value of every node and how far another right evaluation may be from it.
 
-A graph grows from leaves by *productions*: functions that take values of the pool and make a node of
-them. Each value carries an error: 0 where every right evaluation gives these very bits, else a bound
-on the distance in every finite element, by the rules of running error analysis. What jumps (a
+A graph grows from leaves by *productions*: functions that take values of the pool and make a node
+of them. Each value carries an error: 0 where every right evaluation gives these very bits, else a
+bound on the distance in every finite element, by the rules of running error analysis. What jumps (a
 comparison, a cast to an integer, an argmax) takes exact values only. So a comparison of two
 evaluations needs no guessed tolerance.
 """
@@ -99,7 +99,9 @@ class Maker:
         return self.random.random() < probability
 
     def size(self) -> int:
-        return 0 if self.chance(0.02) else self.random.choice(LARGE_SIZES if self.large else SMALL_SIZES)
+        if self.chance(0.02):
+            return 0
+        return self.random.choice(LARGE_SIZES if self.large else SMALL_SIZES)
 
     def shape(self) -> tuple[int, ...]:
         """A shape of at most 4 axes, not too large."""
@@ -140,7 +142,8 @@ class Maker:
         values = self.numbers.integers(low, high, shape).astype(dtype.compute)
         if self.chance(0.25):
             ends = np.array([dtype.min, dtype.max], dtype.compute)
-            values = np.where(self.numbers.random(shape) < 0.2, self.numbers.choice(ends, shape), values)
+            extreme = self.numbers.random(shape) < 0.2
+            values = np.where(extreme, self.numbers.choice(ends, shape), values)
         return values
 
     def add(self, node: Node, error: float = 0.0) -> Value:
@@ -295,7 +298,9 @@ def choice(maker: Maker) -> Made | None:
     y = None if x is None else maker.partner(x)
     if x is None or y is None:
         return None
-    test = maker.pick(lambda v: v.node.dtype is dt.bool_ and _broadcasts(v, x) and _broadcasts(v, y))
+    test = maker.pick(
+        lambda v: v.node.dtype is dt.bool_ and _broadcasts(v, x) and _broadcasts(v, y)
+    )
     if test is None:
         return None
     try:
@@ -332,7 +337,8 @@ def with_number(maker: Maker) -> Made | None:
     x = maker.pick(lambda v: v.node.dtype.kind in "iuf")
     if x is None:
         return None
-    number = maker.random.choice((0, 1, 2, 3, 5)) if x.node.dtype.is_int else maker.random.choice((0.0, -1.5, 0.1))
+    numbers = (0, 1, 2, 3, 5) if x.node.dtype.is_int else (0.0, -1.5, 0.1)
+    number = maker.random.choice(numbers)
     op = maker.random.choice((ops.ADD, ops.SUB, ops.MUL, ops.MAX))
     if not x.exact and (not x.finite or x.magnitude > 1e6):
         return None
@@ -401,7 +407,8 @@ def shrink(maker: Maker) -> Made | None:
     regions = []
     for size in x.node.shape:
         start = maker.random.randrange(size + 1) if maker.chance(0.4) else 0
-        regions.append((start, maker.random.randrange(start, size + 1) if maker.chance(0.4) else size))
+        stop = maker.random.randrange(start, size + 1) if maker.chance(0.4) else size
+        regions.append((start, stop))
     return build.shrink(x.node, regions), x.error
 
 
@@ -431,7 +438,9 @@ def window(maker: Maker) -> Made | None:
 
 @production(2)
 def unwindow(maker: Maker) -> Made | None:
-    x = maker.pick(lambda v: len(v.node.shape) > 1 and all(isinstance(s, int) for s in v.node.shape))
+    x = maker.pick(
+        lambda v: len(v.node.shape) > 1 and all(isinstance(s, int) for s in v.node.shape)
+    )
     if x is None:
         return None
     axis = maker.random.randrange(len(x.node.shape) - 1)
@@ -466,15 +475,17 @@ def bound_length(maker: Maker) -> Made | None:
 # ---- reductions ----------------------------------------------------------------------------------
 def _axes(maker: Maker, value: Value) -> list[int]:
     rank = len(value.node.shape)
-    return [maker.random.randrange(rank)] if maker.chance(0.6) else sorted(
-        maker.random.sample(range(rank), maker.random.randrange(1, rank + 1))
-    )
+    if maker.chance(0.6):
+        return [maker.random.randrange(rank)]
+    return sorted(maker.random.sample(range(rank), maker.random.randrange(1, rank + 1)))
 
 
 def _sum_error(x: Value, terms: int, largest: float) -> float:
     dtype = x.node.dtype
     wide = epsilon(dtype.accumulator) if dtype.is_float else 0.0
-    rounding = epsilon(dtype) * largest if dtype.is_float and dtype.accumulator is not dtype else 0.0
+    rounding = (
+        epsilon(dtype) * largest if dtype.is_float and dtype.accumulator is not dtype else 0.0
+    )
     return terms * (x.error + 2 * wide * largest) + rounding
 
 
@@ -491,7 +502,8 @@ def reduce(maker: Maker) -> Made | None:
         return node, x.error
     terms = int(np.prod([x.array.shape[axis] for axis in axes]))
     if monoid == "add":
-        largest = float(np.abs(np.where(np.isfinite(x.array), x.array, 0)).astype(np.float64).sum(tuple(axes)).max(initial=0.0))
+        finite = np.where(np.isfinite(x.array), x.array, 0).astype(np.float64)
+        largest = float(np.abs(finite).sum(tuple(axes)).max(initial=0.0))
         if largest > 6e4 or (not x.finite and not x.exact):
             return None
         return node, _sum_error(x, terms, largest)
@@ -544,14 +556,17 @@ def product(maker: Maker) -> Made | None:
         return None
     inner = x.node.shape[-1]
     y = maker.pick(
-        lambda v: v.node.dtype is x.node.dtype
-        and len(v.node.shape) == 2
-        and inner in v.node.shape
-        and v.finite
-        and v.magnitude < 50
+        lambda v: (
+            v.node.dtype is x.node.dtype
+            and len(v.node.shape) == 2
+            and inner in v.node.shape
+            and v.finite
+            and v.magnitude < 50
+        )
     )
     if y is None:
-        y = maker.leaf(x.node.dtype, (maker.random.choice((1, 3, 17)), inner)) if isinstance(inner, int) else None
+        if isinstance(inner, int):
+            y = maker.leaf(x.node.dtype, (maker.random.choice((1, 3, 17)), inner))
         if y is None or not y.finite:
             return None
     other = y.node if y.node.shape[0] == inner else build.permute(y.node, (1, 0))
@@ -564,7 +579,7 @@ def product(maker: Maker) -> Made | None:
     return node, _sum_error(Value(x.node, x.array, each), terms, terms * largest)
 
 
-# ---- data-dependent indices, regions, loops --------------------------------------------------------
+# ---- data-dependent indices, regions, loops ------------------------------------------------------
 def _places(maker: Maker, x: Value, axis: int) -> Node | None:
     """Indices into an axis: a leaf of them, or some integers of the pool brought into range."""
     size = x.node.shape[axis]
@@ -572,9 +587,11 @@ def _places(maker: Maker, x: Value, axis: int) -> Node | None:
     if not all(isinstance(each, int) for each in shape) or size == 0:
         return None
     found = maker.pick(
-        lambda v: v.node.dtype in (dt.int64, dt.int32)
-        and len(v.node.shape) == len(shape)
-        and all(a == b for n, (a, b) in enumerate(zip(v.node.shape, shape)) if n != axis)
+        lambda v: (
+            v.node.dtype in (dt.int64, dt.int32)
+            and len(v.node.shape) == len(shape)
+            and all(a == b for n, (a, b) in enumerate(zip(v.node.shape, shape)) if n != axis)
+        )
     )
     if found is not None and maker.chance(0.5):
         return build.alu(ops.MOD, found.node, size)
@@ -622,7 +639,9 @@ def scatter(maker: Maker) -> Made | None:
 
 @production(1)
 def update(maker: Maker) -> Made | None:
-    x = maker.pick(lambda v: len(v.node.shape) > 0 and all(isinstance(s, int) for s in v.node.shape))
+    x = maker.pick(
+        lambda v: len(v.node.shape) > 0 and all(isinstance(s, int) for s in v.node.shape)
+    )
     if x is None or x.array.size == 0:
         return None
     region, shape = [], []
@@ -637,7 +656,9 @@ def update(maker: Maker) -> Made | None:
 @production(1)
 def loop(maker: Maker) -> Made | None:
     """A recurrence along the first axis."""
-    x = maker.pick(lambda v: len(v.node.shape) > 0 and v.node.dtype in (dt.float32, dt.float64) and v.finite)
+    x = maker.pick(
+        lambda v: len(v.node.shape) > 0 and v.node.dtype in (dt.float32, dt.float64) and v.finite
+    )
     if x is None or x.magnitude > 50:
         return None
     length = x.node.shape[0]
@@ -648,6 +669,7 @@ def loop(maker: Maker) -> Made | None:
         new = build.alu(ops.ADD, build.alu(ops.MUL, carry, 0.5), row)
         return new, build.alu(ops.MAX, new, 0.0)
 
-    last, rows = scan(step, build.const(0.0, x.node.dtype, x.node.shape[1:]), x.node, reverse=maker.chance(0.3))
+    zero = build.const(0.0, x.node.dtype, x.node.shape[1:])
+    last, rows = scan(step, zero, x.node, reverse=maker.chance(0.3))
     error = 2 * x.error + 8 * epsilon(x.node.dtype) * 2 * x.magnitude
     return (rows if maker.chance(0.6) else last), error

@@ -1,5 +1,7 @@
 """Every way in which a graph can be evaluated, and how two evaluations are compared.
 
+The ways by name (`MEANINGS`):
+
     graph     the simplified graph, with NumPy          heuristic  its kernels, as the heuristic
     kernels   the kernels of its schedule, with NumPy              schedules them, with NumPy
     INTERP, CPU, C   the whole path on that device
@@ -22,7 +24,7 @@ from treadle.engine.storage import Buffer, memory
 from treadle.graph import simplify
 from treadle.graph.scan import substitute
 from treadle.ir import dtype as dt
-from treadle.ir import index, ops
+from treadle.ir import index
 from treadle.ir.node import Node
 from treadle.kernel.build import build
 from treadle.kernel.heuristic import schedule as schedule_kernel
@@ -41,7 +43,7 @@ def of_graph(graph: Graph) -> list[np.ndarray]:
     return evaluate(roots, graph.leaves, graph.variables)
 
 
-# ---- kernels with NumPy ----------------------------------------------------------------------------
+# ---- kernels with NumPy --------------------------------------------------------------------------
 def of_kernels(graph: Graph) -> list[np.ndarray]:
     """The values that the kernels of the schedule mean."""
     return _scheduled(graph, evaluate_kernel)
@@ -51,7 +53,9 @@ def of_heuristic(graph: Graph) -> list[np.ndarray]:
     """The values that the kernels mean after the heuristic's actions."""
     target = devices.backend("INTERP").target
 
-    def run(kernel: Node, arrays: list[np.ndarray], scalars: Sequence[Any], variables: dict[str, int]) -> None:
+    def run(
+        kernel: Node, arrays: list[np.ndarray], scalars: Sequence[Any], variables: dict[str, int]
+    ) -> None:
         planned = schedule_kernel(build(kernel, target), target).kernel
         interpret(planned, dict(enumerate(arrays)), scalars, variables)
 
@@ -73,7 +77,9 @@ def _scheduled(graph: Graph, run_kernel: RunKernel) -> list[np.ndarray]:
         if info.role == "input":
             held.append(np.array(given[number], order="C"))
         elif info.role == "output":
-            held.append(np.full(count * info.dtype.itemsize, 0xAB, np.uint8).view(info.dtype.storage))
+            held.append(
+                np.full(count * info.dtype.itemsize, 0xAB, np.uint8).view(info.dtype.storage)
+            )
         else:
             part = arena[info.offset : info.offset + count * info.dtype.itemsize]
             held.append(part.view(info.dtype.storage).reshape(shape))
@@ -108,7 +114,7 @@ def _number(size: int | Node, variables: Mapping[str, int]) -> int:
     return size if isinstance(size, int) else index.evaluate(size, dict(variables))
 
 
-# ---- devices ---------------------------------------------------------------------------------------
+# ---- devices -------------------------------------------------------------------------------------
 def on_device(device: str) -> Callable[[Graph], list[np.ndarray]]:
     """The evaluation by the whole path on a device."""
 
@@ -139,7 +145,7 @@ MEANINGS: dict[str, Callable[[Graph], list[np.ndarray]]] = {
 }
 
 
-# ---- comparing -------------------------------------------------------------------------------------
+# ---- comparing -----------------------------------------------------------------------------------
 def difference(value: Value, got: np.ndarray) -> str | None:
     """What is wrong with a value that another evaluation gives, in words; None if nothing is."""
     want = value.array

@@ -5,9 +5,8 @@
 [3.0, 5.0]
 """
 
-from treadle import methods  # noqa: F401  (gives Tensor its methods)
+from treadle import methods  # gives Tensor its methods
 from treadle.dims import Variable
-from treadle.transforms import grad, scan, value_and_grad
 from treadle.generator import manual_seed
 from treadle.ir.dtype import (
     bfloat16,
@@ -26,6 +25,7 @@ from treadle.ir.dtype import (
 )
 from treadle.tensor import Tensor, no_grad
 from treadle.tools.debug import explain
+from treadle.transforms import grad, scan, value_and_grad
 
 __version__ = "0.1.0"
 __all__ = [

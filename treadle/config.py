@@ -1,7 +1,7 @@
 """The knobs: every environment variable that treadle reads, in one typed table.
 
-`config.DEBUG.value` is the setting; `with config.DEBUG.set(2):` changes it for a block. Each knob is
-explained in docs/knobs.md.
+`config.DEBUG.value` is the setting; `with config.DEBUG.set(2):` changes it for a block. Each knob
+is explained in docs/knobs.md.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def code_settings() -> tuple[int | str, ...]:
 DEBUG = Knob("DEBUG", 0, "what is printed while running, from 0 (nothing) to 6 (everything)")
 DEVICE = Knob("DEVICE", "CPU", "the default device: CPU (LLVM), C or INTERP")
 THREADS = Knob("THREADS", 0, "threads of the CPU backends; 0: one per core this process may use")
-PORTABLE_POOL = Knob("PORTABLE_POOL", 0, "1: threads sleep by Python's own primitives, not by futex")
+PORTABLE_POOL = Knob(
+    "PORTABLE_POOL", 0, "1: threads sleep by Python's own primitives, not by futex"
+)
 VERIFY = Knob("VERIFY", 0, "1: check the law of a stage after every pass")
 CHECK_INDEX = Knob("CHECK_INDEX", 1, "0: indices out of range are clamped and not reported", True)
 CACHE = Knob("CACHE", 1, "0: do not read or write the disk cache")

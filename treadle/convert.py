@@ -15,7 +15,6 @@ from treadle.engine.storage import Buffer, memory
 from treadle.graph import build
 from treadle.ir import dtype as dt
 from treadle.ir import ops
-
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
 
@@ -23,7 +22,8 @@ _PYTHON = {bool: dt.bool_, int: dt.int64, float: dt.float32}
 
 
 def as_dtype(dtype: DType | str | type | np.dtype) -> DType:
-    """A dtype from a treadle dtype, its name, a Python type or a NumPy dtype. TypeError otherwise."""
+    """A dtype from a treadle dtype, its name, a Python type or a NumPy dtype. TypeError
+    otherwise."""
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, type) and dtype in _PYTHON:
@@ -54,7 +54,8 @@ def to_node(data: Any, dtype: DType | None, device: str) -> Node:
         array = np.from_dlpack(data)
     else:
         raise TypeError(
-            f"a Tensor is made from numbers, nested lists, bytes or arrays, not {type(data).__name__}"
+            "a Tensor is made from numbers, nested lists, bytes or arrays, not "
+            f"{type(data).__name__}"
         )
     own = dt.from_numpy(array.dtype)
     node = leaf(np.asarray(array, dtype=own.storage), own, device)
@@ -62,7 +63,8 @@ def to_node(data: Any, dtype: DType | None, device: str) -> Node:
 
 
 def from_lists(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType | None]:
-    """Nested lists as an array. ValueError for ragged ones, OverflowError for integers too large."""
+    """Nested lists as an array. ValueError for ragged ones, OverflowError for integers too
+    large."""
     rows = [_plain(item) for item in data]
     try:
         array = np.array(rows) if rows else np.zeros(np.shape(rows), np.float32)
@@ -71,7 +73,9 @@ def from_lists(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType | None
     except OverflowError:
         raise OverflowError("an integer in the list does not fit any dtype (64 bits)") from None
     if array.dtype.kind == "O" or array.dtype.kind in "USMm":
-        raise TypeError("the lists hold something that is not a number, or an integer beyond 64 bits")
+        raise TypeError(
+            "the lists hold something that is not a number, or an integer beyond 64 bits"
+        )
     if array.dtype.kind == "f" and not _has_arrays(rows):
         array = array.astype(np.float64 if dtype is dt.float64 else np.float32)
     if dtype is not None and dtype.is_int and array.dtype.kind in "iu" and array.size:
@@ -156,7 +160,8 @@ def unwrap(value: Any, bindings: dict[str, int]) -> tuple[Any, dict[str, int]]:
 
 
 def index_key(key: Any, cell: Cell) -> tuple[Any, dict[str, int]]:
-    """What stands in `x[...]`, as graph functions take it: lists of numbers become index tensors."""
+    """What stands in `x[...]`, as graph functions take it: lists of numbers become index
+    tensors."""
     parts = key if isinstance(key, tuple) else (key,)
     clean = []
     bindings = cell.bindings
@@ -193,5 +198,3 @@ def reference(cell: Cell, registry: dict[Node, Any], leaf_node: Node) -> weakref
             del registry[node]
 
     return weakref.ref(cell, gone)
-
-

@@ -1,8 +1,10 @@
 """Symbolic sizes as users see them: a `Variable`, bound to a value, in a shape.
 
+A program is made once for all the values that a Variable may have:
+
     T = Variable("T", 1, 1024)
-    y = softmax(x[: T.bind(37)])     # compiled once for every T
-    y = softmax(x[: T.bind(512)])    # schedules and compiles nothing
+    y = x[: T.bind(37)].softmax(0)     # compiled once for every T
+    y = x[: T.bind(512)].softmax(0)    # schedules and compiles nothing
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from treadle.ir.node import Node, Shape
 class Dim:
     """A symbolic size and the value it has now. Arithmetic gives Dims; `int(d)` is the value."""
 
-    __slots__ = ("node", "bindings")
+    __slots__ = ("bindings", "node")
 
     def __init__(self, node: Node, bindings: dict[str, int]) -> None:
         self.node = node
@@ -28,7 +30,9 @@ class Dim:
     __index__ = __int__
 
     def __repr__(self) -> str:
-        return f"<size {int(self)} bound to {', '.join(f'{k}={v}' for k, v in self.bindings.items())}>"
+        return (
+            f"<size {int(self)} bound to {', '.join(f'{k}={v}' for k, v in self.bindings.items())}>"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, int | Dim) and int(self) == int(other)
@@ -84,7 +88,9 @@ class Variable:
     def bind(self, value: int) -> Dim:
         """This size with a value. ValueError if it is outside the Variable's bounds."""
         if not self.low <= value <= self.high:
-            raise ValueError(f"{value} is not in Variable {self.name}'s bounds {self.low}..{self.high}")
+            raise ValueError(
+                f"{value} is not in Variable {self.name}'s bounds {self.low}..{self.high}"
+            )
         return Dim(self.node, {self.name: int(value)})
 
     def __repr__(self) -> str:

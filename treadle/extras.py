@@ -1,5 +1,4 @@
-"""The one place that imports late: optional libraries, backend plugins, and what a warm start does not
-need."""
+"""The one place that imports late: optional libraries, plugins, what a warm start does not need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: the engine says what it does, tools and DEBUG levels listen. Nothing listens by default."""
+"""Events: the engine says what it does; tools and DEBUG levels listen. By default nobody does."""
 
 from __future__ import annotations
 

@@ -90,7 +90,8 @@ class Tensor(Vocabulary, Cell):
 
     @property
     def dtype(self) -> DType:
-        return self.node.dtype  # type: ignore[no-any-return]
+        dtype: DType = self.node.dtype
+        return dtype
 
     @property
     def device(self) -> str:
@@ -153,7 +154,8 @@ class Tensor(Vocabulary, Cell):
         """The value as a NumPy array of one's own (bfloat16 as float32)."""
         with LOCK:
             realize((self,))
-            stored = memory[self.node].array(self.dtype, dims.values(self.node.shape, self.bindings))
+            sizes = dims.values(self.node.shape, self.bindings)
+            stored = memory[self.node].array(self.dtype, sizes)
             return dt.to_compute(self.dtype, np.array(stored))
 
     def tolist(self) -> Any:
@@ -164,7 +166,8 @@ class Tensor(Vocabulary, Cell):
         """The one element as a Python number. ValueError if there is not exactly one."""
         if self.numel() != 1:
             raise ValueError(f"item() needs a tensor of one element, not of shape {self.shape}")
-        return self.numpy().item()  # type: ignore[no-any-return]
+        number: int | float | bool = self.numpy().item()
+        return number
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
@@ -201,7 +204,7 @@ class Tensor(Vocabulary, Cell):
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self.numpy(), self.dtype, self.device, self._requires_grad)
 
-    # ---- writing -----------------------------------------------------------------------------------
+    # ---- writing ---------------------------------------------------------------------------------
     def assign(self, value: Any) -> Tensor:
         """Put a new value of the same shape and dtype into this cell (in place in memory when
         nothing else needs the old one). Returns itself."""
@@ -210,7 +213,8 @@ class Tensor(Vocabulary, Cell):
             node = build.expand(node, self.node.shape)
         if node.dtype is not self.dtype:
             raise TypeError(
-                f"assign: the value is {node.dtype}, the tensor {self.dtype}; cast it: .cast({self.dtype})"
+                f"assign: the value is {node.dtype}, the tensor {self.dtype}; cast it: "
+                f".cast({self.dtype})"
             )
         self._put(node, bindings)
         return self
@@ -242,7 +246,7 @@ class Tensor(Vocabulary, Cell):
         note("x[..]", node, place)
         return Tensor._of(node, bind(self.bindings, bindings))
 
-    # ---- gradients -----------------------------------------------------------------------------------
+    # ---- gradients -------------------------------------------------------------------------------
     @property
     def requires_grad(self) -> bool:
         """Whether a gradient flows back to this tensor or through it."""
@@ -263,8 +267,8 @@ class Tensor(Vocabulary, Cell):
             self._require_own(memory.defer(build.stop_gradient(self.node), self.device))
         elif not self._requires_grad:
             raise RuntimeError(
-                "a gradient flows through this tensor because it was computed from one that requires it: "
-                "use .detach()"
+                "a gradient flows through this tensor because it was computed from one that "
+                "requires it: use .detach()"
             )
         else:
             self._requires_grad = False
@@ -310,31 +314,35 @@ class Tensor(Vocabulary, Cell):
         """The value, detached."""
         return self.detach()
 
-    def backward(self, gradient: Any = None) -> None:
+    def backward(self, gradient: Any = None, create_graph: bool = False) -> None:
         """Add d self / d x to `x.grad` for every tensor x that requires a gradient.
 
         gradient: the cotangent, of this tensor's shape; may be left out for one element.
+        create_graph: let the gradients be differentiated in their turn.
         RuntimeError if nothing below requires a gradient.
         """
         seed = self._seed(gradient)
         root, folded = unfold(self.node)
         leaves = [n for n in toposort(root) if n in tracked]
-        nodes = fold(grad.gradients([root], [seed], leaves, unreached="none"), folded)
-        if not any(nodes):
-            raise RuntimeError("backward: no tensor that this one depends on has requires_grad=True")
-        for leaf, node in zip(leaves, nodes, strict=True):
+        nodes = grad.gradients([root], [seed], leaves, unreached="none")
+        found = {leaf: node for leaf, node in zip(leaves, nodes, strict=True) if node is not None}
+        if not found:
+            raise RuntimeError(
+                "backward: no tensor that this one depends on has requires_grad=True"
+            )
+        for leaf, node in zip(found, fold(found.values(), folded), strict=True):
             cell = tracked[leaf]()
-            if cell is None or node is None:
-                continue
-            new = Tensor._of(node, self.bindings)
-            cell.grad = new if cell.grad is None else cell.grad + new
+            if cell is not None:
+                kept = node if create_graph else build.stop_gradient(node)
+                new = Tensor._of(kept, self.bindings)
+                cell.grad = new if cell.grad is None else cell.grad + new
 
     def gradient(self, *targets: Tensor, gradient: Any = None) -> list[Tensor]:
         """d self / d target for each target, as tensors; nothing is accumulated."""
         root, folded = unfold(self.node)
         wanted = [unfold(target.node)[0] for target in targets]
         nodes = fold(grad.gradients([root], [self._seed(gradient)], wanted), folded)
-        return [Tensor._of(node, self.bindings) for node in nodes if node is not None]
+        return [Tensor._of(node, self.bindings) for node in nodes]
 
     def _seed(self, gradient: Any) -> Node:
         if gradient is not None:
@@ -342,13 +350,15 @@ class Tensor(Vocabulary, Cell):
             return build.cast(build.expand(node, self.node.shape), self.dtype)
         if self.numel() != 1:
             raise RuntimeError(
-                f"backward of a tensor of shape {self.shape} needs `gradient=`, a tensor of that shape;"
-                " only one element has a gradient by itself"
+                f"backward of a tensor of shape {self.shape} needs `gradient=`, a tensor of that "
+                "shape; only one element has a gradient by itself"
             )
         return build.const(1, self.dtype, self.node.shape)
 
-    # ---- devices -----------------------------------------------------------------------------------
-    def to(self, *where: Any, dtype: DType | str | None = None, device: str | None = None) -> Tensor:
+    # ---- devices ---------------------------------------------------------------------------------
+    def to(
+        self, *where: Any, dtype: DType | str | None = None, device: str | None = None
+    ) -> Tensor:
         """This tensor as another dtype and/or on another device: `x.to("C")`, `x.to(float16)`."""
         for what in where:
             if isinstance(what, DType) or (isinstance(what, str) and what in dt.BY_NAME):
@@ -357,8 +367,12 @@ class Tensor(Vocabulary, Cell):
                 dtype, device = what.dtype, what.device
             else:
                 device = what
-        node = self.node if device is None else convert.moved(self.node, devices.canonical(device))
-        return Tensor._of(node if dtype is None else build.cast(node, convert.as_dtype(dtype)), self.bindings)
+        node = self.node
+        if device is not None:
+            node = convert.moved(node, devices.canonical(device))
+        if dtype is not None:
+            node = build.cast(node, convert.as_dtype(dtype))
+        return Tensor._of(node, self.bindings)
 
     def cast(self, dtype: DType | str) -> Tensor:
         """This tensor as another dtype: rounded to nearest, floats to integers truncated and

@@ -26,7 +26,8 @@ def value_and_grad(
     """The function that returns `f(..)` and its derivative by the arguments numbered `argnums`.
 
     f returns one floating tensor of one element. An argument may be a tree (tuple, list, dict) of
-    floating tensors; its derivative is a tree of the same structure. Source: JAX's `value_and_grad`.
+    floating tensors; its derivative is a tree of the same structure. Source: JAX's
+    `value_and_grad`.
 
     >>> value_and_grad(lambda x: (x * x).sum())(Tensor([1.0, 2.0]))[1].tolist()
     [2.0, 4.0]
@@ -54,15 +55,23 @@ def value_and_grad(
             for stand_in in wanted:
                 del tracked[stand_in]
         if not isinstance(result, Tensor) or result.numel() != 1 or not result.dtype.is_float:
-            shown = f"a tensor of {result.dtype} {result.shape}" if isinstance(result, Tensor) else repr(result)
-            raise TypeError(f"grad: the function must return one floating number as a tensor, not {shown}")
+            shown = (
+                f"a tensor of {result.dtype} {result.shape}"
+                if isinstance(result, Tensor)
+                else repr(result)
+            )
+            raise TypeError(
+                f"grad: the function must return one floating number as a tensor, not {shown}"
+            )
         seed = build.const(1, result.dtype, result.node.shape)
         root, folded = unfold(result.node)
         found = fold(gradients([root], [seed], wanted, unreached="zero"), folded)
-        value, *outer = loops.substitute([result.node, *found], given)  # type: ignore[list-item]
+        value, *outer = loops.substitute([result.node, *found], given)
         tensors = iter([Tensor._of(node, result.bindings) for node in outer])
         trees = [unflatten(s, [next(tensors) for _ in range(count)]) for s, count in structures]
-        return Tensor._of(value, result.bindings), trees[0] if isinstance(argnums, int) else tuple(trees)
+        return Tensor._of(value, result.bindings), trees[0] if isinstance(argnums, int) else tuple(
+            trees
+        )
 
     return run
 
@@ -74,7 +83,9 @@ def _nobody() -> None:
 def _argument(leaf: Any, given: dict[Node, Node]) -> Tensor:
     """A stand-in for an argument: a leaf of its own, which `given` maps to the argument's value."""
     if not isinstance(leaf, Tensor):
-        raise TypeError(f"grad: arguments to differentiate by are tensors, not {type(leaf).__name__}")
+        raise TypeError(
+            f"grad: arguments to differentiate by are tensors, not {type(leaf).__name__}"
+        )
     stand_in = memory.defer(leaf.node, leaf.device)
     given[stand_in] = leaf.node
     return Tensor._of(stand_in, leaf.bindings)
@@ -102,13 +113,15 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """Carry a value through a loop: `carry, y = f(carry, x)` for every x along the first axis of xs.
+    """Carry a value through a loop: `carry, y = f(carry, x)` for every x along the first axis of
+    xs.
 
     init, xs: trees of tensors; f gets trees of tensors and returns `(carry, y)`, the carry with the
     structure, shapes and dtypes of `init`. Returns the last carry and the stacked ys. f is called
     once: the loop is a loop in the program too. Source: JAX's `lax.scan`.
 
-    >>> scan(lambda total, x: (total + x, total + x), Tensor(0.0), Tensor([1.0, 2.0, 3.0]))[1].tolist()
+    >>> last, sums = scan(lambda t, x: (t + x, t + x), Tensor(0.0), Tensor([1.0, 2.0, 3.0]))
+    >>> sums.tolist()
     [1.0, 3.0, 6.0]
     """
     bindings = NO_BINDINGS
@@ -140,4 +153,6 @@ def _node(leaf: Any) -> Any:
 
 def _tensors(tree: Any, bindings: dict[str, int]) -> Any:
     leaves, structure = flatten(tree)
-    return unflatten(structure, [Tensor._of(n, bindings) if isinstance(n, Node) else n for n in leaves])
+    return unflatten(
+        structure, [Tensor._of(n, bindings) if isinstance(n, Node) else n for n in leaves]
+    )

@@ -14,7 +14,7 @@ from treadle.graph.convolution import Padding, Sizes
 from treadle.ir.dtype import DType
 from treadle.tensor import Tensor
 
-# The class has methods named `bool`, `float` and `int`; inside it those types are `builtins.int` etc.
+# The class has methods named `bool`, `float` and `int`; there they are `builtins.int` etc.
 Number: TypeAlias = bool | int | float
 Array: TypeAlias = Tensor | np.ndarray[Any, Any] | np.generic
 Operand: TypeAlias = Array | Number | Dim

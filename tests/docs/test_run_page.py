@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+import run_page
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "run_page.py"
-
-
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("run_page", TOOL)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["run_page"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-run_page = load()
+TOOL = Path(run_page.__file__)
 
 
 def written(page: str) -> str:

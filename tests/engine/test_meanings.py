@@ -1,29 +1,25 @@
-"""Random graphs mean the same in every evaluation there is: the simplified graph, the kernels of its
-schedule, these kernels as the heuristic schedules them, and the whole path on every device.
+"""Random graphs mean the same in every evaluation there is: the simplified graph, the kernels of
+its schedule, these kernels as the heuristic schedules them, and the whole path on every device.
 
 `tools/fuzz.py` does the same for as long as one likes. What it found once stands in `graphs/`.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+import fuzz
+import fuzz_graphs
+import fuzz_meanings
 import numpy as np
 import pytest
 
+from treadle import config
+from treadle.engine import device
+from treadle.ir import ops
+from treadle.ir.node import toposort
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent / "tools"))
-
-import fuzz  # noqa: E402
-import fuzz_graphs  # noqa: E402
-import fuzz_meanings  # noqa: E402
-
-from treadle import config  # noqa: E402
-from treadle.engine import device  # noqa: E402
-from treadle.ir import ops  # noqa: E402
-from treadle.ir.node import toposort  # noqa: E402
-
 INTERPRETED = ("graph", "kernels", "heuristic", "INTERP")
 
 
@@ -64,7 +60,9 @@ def test_random_graphs_in_c():
     assert not failures
 
 
-@pytest.mark.parametrize("path", sorted((HERE / "graphs").glob("*.txt")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((HERE / "graphs").glob("*.txt")), ids=lambda path: path.stem
+)
 def test_what_was_found_once(path):
     names = (*INTERPRETED, "CPU", "C") if has_c() else (*INTERPRETED, "CPU")
     assert fuzz_meanings.check(fuzz.read(path.read_text()), names) == []

@@ -158,7 +158,7 @@ def test_a_step_after_a_failed_one_is_as_if_that_had_not_been():
     np.testing.assert_array_equal(weights([[0], [1]]), weights([[0], [9], [1]]))
 
 
-# ---- exceptions in the middle ----------------------------------------------------------------------
+# ---- exceptions in the middle --------------------------------------------------------------------
 class Trouble(Exception):
     pass
 
@@ -201,7 +201,7 @@ def test_a_listener_that_raises_leaves_everything_usable():
     assert y.item() == 385
 
 
-# ---- Ctrl-C ------------------------------------------------------------------------------------------
+# ---- Ctrl-C --------------------------------------------------------------------------------------
 LONG = """
 import os, sys, time
 import numpy as np
@@ -246,7 +246,7 @@ def test_ctrl_c_in_a_long_realize(portable, tmp_path):
     assert output.splitlines()[-1] == "finished"
 
 
-# ---- processes and threads ---------------------------------------------------------------------------
+# ---- processes and threads -----------------------------------------------------------------------
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_and_its_parent_both_compute():
@@ -323,7 +323,9 @@ def bits_of_one_thread(tmp_path_factory):
     return folder, done.stdout
 
 
-@pytest.mark.parametrize("knobs", [{"THREADS": "2"}, {"THREADS": "4"}, {"PORTABLE_POOL": "1"}], ids=str)
+@pytest.mark.parametrize(
+    "knobs", [{"THREADS": "2"}, {"THREADS": "4"}, {"PORTABLE_POOL": "1"}], ids=str
+)
 def test_the_number_of_threads_changes_no_bit(bits_of_one_thread, knobs):
     folder, expected = bits_of_one_thread
     done = run_python(SAME_BITS, CACHE_DIR=folder, **knobs)
@@ -331,7 +333,7 @@ def test_the_number_of_threads_changes_no_bit(bits_of_one_thread, knobs):
     assert done.stdout == expected
 
 
-# ---- the disk cache ------------------------------------------------------------------------------------
+# ---- the disk cache ------------------------------------------------------------------------------
 SOFTMAX = """
 import sys
 import numpy as np
@@ -483,7 +485,9 @@ def test_some_knob_changes_code():
 
 
 @pytest.mark.parametrize(
-    "change", [changed_target, changed_code_key, changed_source, changed_format], ids=lambda f: f.__name__
+    "change",
+    [changed_target, changed_code_key, changed_source, changed_format],
+    ids=lambda f: f.__name__,
 )
 def test_what_decides_the_code_is_in_the_key(change, tmp_path):
     with config.CACHE_DIR.set(str(tmp_path)):

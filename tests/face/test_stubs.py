@@ -34,4 +34,3 @@ def test_what_the_face_adds_is_in_the_signature(name: str) -> None:
     added = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     node = METHOD_NODES[name]
     assert set(added) <= {argument.arg for argument in node.args.kwonlyargs}
-

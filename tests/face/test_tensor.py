@@ -113,7 +113,7 @@ def test_copies_and_pickles_are_independent():
         assert other.tolist() == [1, 2]
 
 
-# ---- writing -----------------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------
 def test_no_two_tensors_share_memory_that_a_write_shows_through():
     x = Tensor([1.0, 2.0, 3.0])
     y, view, same = x.detach(), x[1:], Tensor(x)
@@ -150,7 +150,12 @@ def test_swap_of_two_tensors():
 
 @pytest.mark.parametrize(
     ("target", "source"),
-    [(slice(1, 3), slice(1, 3)), (slice(0, 2), slice(2, 4)), (slice(0, 3), slice(1, 4)), (slice(1, 4), slice(0, 3))],
+    [
+        (slice(1, 3), slice(1, 3)),
+        (slice(0, 2), slice(2, 4)),
+        (slice(0, 3), slice(1, 4)),
+        (slice(1, 4), slice(0, 3)),
+    ],
 )
 def test_overlapping_regions_are_written_as_if_copied_first(target, source):
     array = np.arange(4.0)
@@ -180,7 +185,7 @@ def test_a_parameter_is_not_changed_while_recording():
     assert w.grad.tolist() == [3]
 
 
-# ---- gradients -----------------------------------------------------------------------------------------
+# ---- gradients -----------------------------------------------------------------------------------
 def test_backward_adds_up_in_grad():
     x = Tensor([1.0, 2.0], requires_grad=True)
     (x * x).sum().backward()
@@ -228,7 +233,7 @@ def test_a_gradient_at_a_singular_point_that_where_excludes_is_zero():
     assert x.grad.tolist() == [0, 3]
 
 
-# ---- memory ------------------------------------------------------------------------------------------
+# ---- memory --------------------------------------------------------------------------------------
 def test_dropped_tensors_free_their_memory():
     gc.collect()
     before = len(memory.buffers)
@@ -256,7 +261,7 @@ def test_a_loop_that_reads_nothing_keeps_constant_memory():
     np.testing.assert_allclose(w.numpy(), 0.8**5)
 
 
-# ---- values that are read before the derivative is taken -------------------------------------------
+# ---- values that are read before the derivative is taken -----------------------------------------
 def test_backward_works_after_the_value_was_read():
     x = Tensor([1.0, 2.0], requires_grad=True)
     hidden = (x * x).realize()

@@ -1,16 +1,16 @@
 """Decompositions: legal expressions, with the values of `meaning.py` and the errors of
 docs/numerics.md. Here they are evaluated by NumPy; tests/backend compares backends with that."""
 
-import importlib
 import math
 import re
-import sys
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
+import minimax
 import numpy as np
 import pytest
+import ulp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,14 +37,6 @@ from treadle.ir.node import toposort
 ROOT = Path(__file__).resolve().parents[2]
 INTEGERS = [dtype for dtype in TENSOR_DTYPES if dtype.is_int]
 FLOATS = [dtype for dtype in TENSOR_DTYPES if dtype.is_float]
-
-
-@cache
-def tool(name):
-    """A module of tools/."""
-    if str(ROOT / "tools") not in sys.path:
-        sys.path.append(str(ROOT / "tools"))
-    return importlib.import_module(name)
 
 
 def evaluate(op, dtype, *arrays):
@@ -232,7 +224,7 @@ def test_every_function_has_a_bound():
 def check(name, dtype, *values):
     """The results keep the stated bound, and special values are exact."""
     found = evaluate(ops.TABLE[name], dtype, *values)
-    distance = tool("ulp").errors(found, tool("ulp").reference(name, *values))
+    distance = ulp.errors(found, ulp.reference(name, *values))
     worst = int(np.argmax(distance))
     given = ", ".join(repr(v[worst]) for v in values)
     assert distance[worst] <= bounds()[name, dtype], f"{name}({given}) gives {found[worst]!r}"
@@ -240,7 +232,7 @@ def check(name, dtype, *values):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_float32_keeps_its_bound_over_all_exponents(name):
-    check(name, float32, *tool("ulp").operands(name, float32, dense=7))
+    check(name, float32, *ulp.operands(name, float32, dense=7))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -261,14 +253,14 @@ wider = pytest.mark.skipif(
 @wider
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_float64_keeps_its_bound_over_all_exponents(name):
-    values = [v[::11] for v in tool("ulp").operands(name, float64, dense=1)]
+    values = [v[::11] for v in ulp.operands(name, float64, dense=1)]
     near = np.random.default_rng(5).uniform(-4, 4, 300)
     check(name, float64, *(np.concatenate([v, near]) for v in values))
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "erf"])
 def test_float64_against_decimal_arithmetic(name):
-    exact = {"exp": Decimal.exp, "log": Decimal.ln, "erf": tool("minimax").erf}[name]
+    exact = {"exp": Decimal.exp, "log": Decimal.ln, "erf": minimax.erf}[name]
     x = np.random.default_rng(6).uniform(0.01, 5, 200)
     found = evaluate(ops.TABLE[name], float64, x)
     for argument, value in zip(x.tolist(), found.tolist(), strict=True):
@@ -362,12 +354,11 @@ def test_odd_functions_are_odd(x):
 @pytest.mark.parametrize("name", ["EXP2", "SIN"])
 def test_the_tool_finds_the_coefficients_again(name):
     text = (ROOT / "treadle" / "ir" / "polynomials.py").read_text(encoding="utf-8")
-    assert tool("minimax").text(name + ":") in text
+    assert minimax.text(name + ":") in text
 
 
 @pytest.mark.parametrize("name, bits", [("EXP", 32), ("ATAN", 64)])
 def test_coefficients_reach_the_error_that_is_noted(name, bits):
-    minimax = tool("minimax")
     fit = minimax.ROWS[name, bits]()
     errors = fit.errors([Decimal(c) for c in getattr(tables, name)[bits]])
     assert max(map(abs, errors)) < Decimal(2) ** -(26 if bits == 32 else 57)

@@ -1,8 +1,8 @@
 """Cells: the named places that hold values. A Tensor is a cell with methods.
 
-A cell holds a node. When the node is a leaf, its value is in memory; otherwise it is pending. A cell
-may also hold a *target*: the leaf it held before `assign`, whose memory the new value takes over
-when it is realized.
+A cell holds a node. When the node is a leaf, its value is in memory; otherwise it is pending. A
+cell may also hold a *target*: the leaf it held before `assign`, whose memory the new value takes
+over when it is realized.
 """
 
 from __future__ import annotations

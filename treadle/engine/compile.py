@@ -2,7 +2,8 @@
 
 All the kernels that a program lacks are compiled as one module: code generation is the cold start,
 and it is a quarter dearer in many modules than in one. What launches a kernel (its functions, their
-parameters, their task counts) is kept beside the code, so that a warm start builds no kernel at all.
+parameters, their task counts) is kept beside the code, so that a warm start builds no kernel at
+all.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Launch:
     """One native function of a kernel: how to call it.
 
     params: ("buffer" | "scalar" | "variable", position or name), in the order of its map.
-    tasks: an int, or an index node over VARIABLEs. chunks: into how many pieces it is worth cutting.
+    tasks: an int, or an index node over VARIABLEs. chunks: into how many pieces it is worth
+    cutting.
     """
 
     name: str
@@ -56,7 +58,9 @@ def source_digest(plugin: str) -> str:
     files = [
         path
         for part in ("ir", "kernel", f"backend/{plugin}", "backend/base.py")
-        for path in sorted((PACKAGE / part).rglob("*.py") if (PACKAGE / part).is_dir() else [PACKAGE / part])
+        for path in sorted(
+            (PACKAGE / part).rglob("*.py") if (PACKAGE / part).is_dir() else [PACKAGE / part]
+        )
     ]
     return disk.digest(*(path.read_bytes() for path in files))
 
@@ -82,7 +86,8 @@ class Compiler:
         self.modules: dict[str, Library] = {}
 
     def get(self, kernels: Sequence[Node]) -> list[Compiled]:
-        """Each kernel compiled: from this process, from the disk, or now (all that lack in one go)."""
+        """Each kernel compiled: from this process, from the disk, or now (all that lack in one
+        go)."""
         settings = config.code_settings()
         missing: dict[Node, str] = {}
         for kernel in kernels:
@@ -101,7 +106,10 @@ class Compiler:
     def _compile(self, missing: dict[Node, str]) -> list[Compiled]:
         start = time.perf_counter()
         pipeline = extras.load("treadle.kernel.pipeline")  # a warm start does without it
-        lowered = [pipeline.lower(kernel, self.backend.target, f"k{key[:12]}") for kernel, key in missing.items()]
+        lowered = [
+            pipeline.lower(kernel, self.backend.target, f"k{key[:12]}")
+            for kernel, key in missing.items()
+        ]
         functions = [function for kernel in lowered for function in kernel.functions]
         source = self.backend.render(functions)
         rendered = time.perf_counter()
@@ -121,7 +129,9 @@ class Compiler:
         disk.write(f"{module}.code", code)
         result = []
         for (_, key), low in zip(missing.items(), lowered, strict=True):
-            launches = tuple(_launch(function, low.chunks[n]) for n, function in enumerate(low.functions))
+            launches = tuple(
+                _launch(function, low.chunks[n]) for n, function in enumerate(low.functions)
+            )
             compiled = Compiled(launches, low.scratch)
             disk.write(f"{key}.json", _to_json(module, compiled))
             result.append(self._link(compiled, library))

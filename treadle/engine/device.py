@@ -25,13 +25,14 @@ def canonical(name: str | None) -> str:
 @functools.cache
 def backend(device: str) -> Backend:
     """The backend of a device. ImportError or RuntimeError that says what to install."""
-    plugin = extras.load(f"treadle.backend.{PLUGINS[device]}")
-    return plugin.BACKEND  # type: ignore[no-any-return]
+    found: Backend = extras.load(f"treadle.backend.{PLUGINS[device]}").BACKEND
+    return found
 
 
 @functools.cache
 def kept_compile(device: str) -> Callable[[str], bytes]:
-    """The backend's `compile` for text that is the same in every process: it looks on disk first."""
+    """The backend's `compile` for text that is the same in every process: it looks on disk
+    first."""
     plugin = backend(device)
 
     def compile_text(source: str) -> bytes:

@@ -55,7 +55,8 @@ def read(name: str) -> bytes | None:
 
 
 def write(name: str, content: bytes) -> None:
-    """Store an entry. A full or read-only disk costs only the cache, and is reported as an event."""
+    """Store an entry. A full or read-only disk costs only the cache, and is reported as an
+    event."""
     if not config.CACHE:
         return
     try:

@@ -1,4 +1,4 @@
-"""What a kernel moves and computes, counted from its node: the numbers that times are held against."""
+"""What a kernel moves and computes, counted from its node: what its time is compared with."""
 
 from __future__ import annotations
 

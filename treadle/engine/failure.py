@@ -30,8 +30,9 @@ class Place:
     line: str
 
 
-places: WeakKeyDictionary[Node, Place] = WeakKeyDictionary()  # of indexing operations
-uses: WeakKeyDictionary[Node, Place] = WeakKeyDictionary()  # of their indices: gradients use them too
+# of indexing operations; and of their indices, which gradients use too
+places: WeakKeyDictionary[Node, Place] = WeakKeyDictionary()
+uses: WeakKeyDictionary[Node, Place] = WeakKeyDictionary()
 
 
 def note(name: str, result: Any, arguments: Iterable[Any]) -> None:
@@ -64,8 +65,8 @@ def user_line() -> str:
 
 
 def find(failed: Node, normal: Normal, values: Sequence[Node]) -> Node | None:
-    """The indexing operation, in the graphs of `values`, that became `failed` when their normal form
-    was simplified; None if rules have changed it too much."""
+    """The indexing operation, in the graphs of `values`, that became `failed` when their normal
+    form was simplified; None if rules have changed it too much."""
     # the original graph and its normal form have the same order
     pairs = zip(toposort(normal.roots), toposort(values), strict=False)
     candidates = [(n, own) for n, own in pairs if n.op in (ops.GATHER, ops.SCATTER)]

@@ -8,7 +8,7 @@ instead of computing them again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from treadle.engine.storage import memory
@@ -36,16 +36,16 @@ def unfold(root: Node) -> tuple[Node, dict[Node, Node]]:
     """
     folded: dict[Node, Node] = {}
     while True:
-        found = {}
+        found: dict[Node, Node] = {}
         for node in toposort(root):
             if node.op is ops.BUFFER and node.arg[0] in memory.history:
                 before, versions = memory.history[node.arg[0]]
                 for leaf, version in versions:
                     if memory.version(leaf) != version:
                         raise RuntimeError(
-                            f"a tensor of shape {leaf.shape} that this value was computed from has been "
-                            "overwritten since (by an optimizer step or an in-place operation): call "
-                            "backward() before that, or compute the value again"
+                            f"a tensor of shape {leaf.shape} that this value was computed from has "
+                            "been overwritten since (by an optimizer step or an in-place "
+                            "operation): call backward() before that, or compute the value again"
                         )
                 found[node] = before
         if not found:
@@ -56,8 +56,6 @@ def unfold(root: Node) -> tuple[Node, dict[Node, Node]]:
         folded |= {before: leaf for leaf, before in found.items()}
 
 
-def fold(nodes: Sequence[Node | None], folded: dict[Node, Node]) -> list[Node | None]:
+def fold(nodes: Iterable[Node], folded: dict[Node, Node]) -> list[Node]:
     """The nodes with remembered nodes replaced by the leaves that hold their values."""
-    present = [node for node in nodes if node is not None]
-    done = iter(substitute(present, folded) if folded else present)
-    return [None if node is None else next(done) for node in nodes]
+    return substitute(nodes, folded) if folded else list(nodes)

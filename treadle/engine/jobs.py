@@ -1,7 +1,7 @@
 """What is computed together: from the cells that are asked for to a list of jobs, in rounds.
 
-Two things add to the cells that were named. A deferred leaf that their graphs read is computed in an
-earlier round. A cell that is assigned takes over the memory of the leaf it held; then every live
+Two things add to the cells that were named. A deferred leaf that their graphs read is computed in
+an earlier round. A cell that is assigned takes over the memory of the leaf it held; then every live
 cell that reads this leaf joins, because the old value is about to go.
 """
 
@@ -23,37 +23,32 @@ from treadle.ir.node import remember as remember_on
 class Job:
     """One value to compute.
 
-    value: its graph; node: the same, cut at copies between devices. target: the leaf whose memory it
-    may take over. cell: who asked for it; leaf: the deferred leaf that it fills (one of the two is
-    None). level: in which round it runs. leaves: what it reads. device: where it runs, that of its
-    leaves. transfer: the node is a leaf on another device, whose bytes are copied.
+    value: its graph; node: the same, cut at copies between devices. target: the leaf whose memory
+    it may take over. cell: who asked for it; leaf: the deferred leaf that it fills (one of the two
+    is None). level: in which round it runs. reads: the leaves below it, a bit each. tracked: whether
+    the value may be differentiated. device: where it runs, that of its leaves. transfer: the node
+    is a leaf on another device, whose bytes are copied.
     """
 
     __slots__ = (
-        "value", "node", "target", "cell", "leaf", "leaves", "device", "level", "buffer", "in_place", "transfer",
+        "buffer", "cell", "device", "in_place", "leaf", "level", "node", "reads", "target",
+        "tracked", "transfer", "value",
     )  # fmt: skip
 
-    def __init__(self, node: Node, target: Node | None, cell: Cell | None, leaf: Node | None) -> None:
+    def __init__(
+        self, node: Node, target: Node | None, cell: Cell | None, leaf: Node | None
+    ) -> None:
         self.value = self.node = node
         self.target = target
         self.cell = cell
         self.leaf = leaf
-        self.leaves: list[Node] = []
+        self.reads = 0
+        self.tracked = False
         self.device = ""
         self.level = 0
         self.buffer: Buffer | None = None
         self.in_place = target is not None
         self.transfer = False
-
-    def sources(self) -> list[Node]:
-        """The leaves of the whole graph."""
-        if self.node is self.value:
-            return self.leaves
-        return [node for node in toposort(self.value) if node.op is ops.BUFFER]
-
-    def carries_gradient(self) -> bool:
-        """Whether the value may be differentiated."""
-        return self.value.op is not ops.STOP and carries_gradient(self.sources())
 
     def finish(self) -> None:
         """The value is in `buffer` and every job has run: give it to the cell."""
@@ -66,8 +61,13 @@ class Job:
             self.cell.node, self.cell.target = self.target, None
             return
         self.cell.node = memory.leaf(self.node.dtype, self.node.shape, self.device, self.buffer)
-        if self.carries_gradient():
-            remember(self.cell.node, self.value, self.sources())
+        if self.tracked:
+            remember(self.cell.node, self.value, leaves_below(self.value))
+
+
+def leaves_below(root: Node) -> list[Node]:
+    """The leaves of a graph."""
+    return [node for node in toposort(root) if node.op is ops.BUFFER]
 
 
 def settled(cell: Cell) -> bool:
@@ -162,62 +162,82 @@ def _find_device(root: Node) -> str:
     return ""
 
 
-def find_leaves(jobs: Sequence[Job]) -> None:
-    """Set the leaves and the device of every job. One visit a node, with a bit for each leaf."""
-    leaves: list[Node] = []
+def number_leaves(jobs: Sequence[Job]) -> dict[Node, int]:
+    """A bit for each leaf, and the leaves that each job reads. One visit a node."""
+    bits: dict[Node, int] = {}
     masks: dict[Node, int] = {}
     for node in toposort([job.node for job in jobs]):
         if node.op is ops.BUFFER:
-            masks[node] = 1 << len(leaves)
-            leaves.append(node)
+            masks[node] = bits[node] = 1 << len(bits)
         else:
             mask = 0
             for source in node.src:
                 mask |= masks[source]
             masks[node] = mask
+    for job in jobs:
+        job.reads = masks[job.node]
+    return bits
+
+
+def set_devices(jobs: Sequence[Job], bits: dict[Node, int]) -> None:
+    """Every job runs where its leaves are. ValueError if they are on several devices."""
+    masks: dict[str, int] = {}
+    for leaf, bit in bits.items():
+        masks[leaf.arg[2]] = masks.get(leaf.arg[2], 0) | bit
     default = devices.canonical(None)
     for job in jobs:
-        mask = masks[job.node]
-        while mask:
-            low = mask & -mask
-            job.leaves.append(leaves[low.bit_length() - 1])
-            mask ^= low
-        places = sorted({str(leaf.arg[2]) for leaf in job.leaves})
+        places = [device for device, mask in masks.items() if job.reads & mask]
         if len(places) > 1:
             raise ValueError(
-                f"tensors on the devices {' and '.join(places)} meet in one operation: move one of them, "
-                f'for example x.to("{places[0]}")'
+                f"tensors on the devices {' and '.join(sorted(places))} meet in one operation: move "
+                f'one of them, for example x.to("{min(places)}")'
             )
         job.device = places[0] if places else default
+
+
+def set_tracked(jobs: Sequence[Job], bits: dict[Node, int]) -> None:
+    """A job is tracked if it reads a leaf whose gradient somebody may want. Such a value does not
+    overwrite the old one, which a derivative may ask for."""
+    wanted = 0
+    for leaf, bit in bits.items():
+        if carries_gradient([leaf]):
+            wanted |= bit
+    for job in jobs:
+        if job.cell is None or job.value.op is ops.STOP:
+            continue
+        whole = job.node is job.value
+        job.tracked = bool(job.reads & wanted) if whole else carries_gradient(leaves_below(job.value))
+        if job.tracked and job.target is not None:
+            job.target = job.cell.target = None
 
 
 def order_levels(jobs: Sequence[Job]) -> None:
     """A job runs in a round after the deferred leaves it reads. It takes over its target's memory
     only if nobody reads the target in a later round."""
-    fills = {job.leaf: job for job in jobs if job.leaf is not None}
-    find_leaves(jobs)
+    bits = number_leaves(jobs)
+    set_devices(jobs, bits)
+    set_tracked(jobs, bits)
+    fills = {bits[job.leaf]: job for job in jobs if job.leaf in bits}
+    awaiting = [job for job in jobs if any(job.reads & bit for bit in fills)]
+    changed = bool(awaiting)
+    while changed:  # as many times as there are rounds
+        changed = False
+        for job in awaiting:
+            level = max(filler.level for bit, filler in fills.items() if job.reads & bit) + 1
+            if level > job.level:
+                job.level, changed = level, True
+    last = max(job.level for job in jobs)
     for job in jobs:
-        if job.cell is not None and job.target is not None and job.carries_gradient():
-            job.target = job.cell.target = None  # the old value may be asked for by a derivative
-    if fills:
-        changed = True
-        while changed:  # as many times as there are rounds
-            changed = False
-            for job in jobs:
-                level = max((fills[n].level + 1 for n in job.leaves if n in fills), default=0)
-                if level > job.level:
-                    job.level, changed = level, True
-        awaited = {leaf for job in jobs for leaf in job.leaves}
-        last = max(job.level for job in jobs)
-        for job in jobs:
-            if job.leaf not in awaited:
-                job.level = last  # nobody waits for it: the last program is the same every time
-    last_read: dict[Node, int] = {}
+        if job.leaf not in bits:
+            job.level = last  # nobody waits for it: the last program is the same every time
+    read_later = [0] * (last + 2)  # by level: what is read in rounds after it
     for job in jobs:
-        for leaf in job.leaves:
-            last_read[leaf] = max(last_read.get(leaf, 0), job.level)
+        read_later[job.level] |= job.reads
+    for level in range(last, -1, -1):
+        read_later[level] |= read_later[level + 1]
+    own = {job.leaf for job in jobs if job.leaf is not None}
     for job in jobs:
-        if job.target is not None and job.target not in fills and memory.is_deferred(job.target):
+        if job.target is not None and job.target not in own and memory.is_deferred(job.target):
             job.target = None  # it was never computed, and nobody wants it any more
         if job.target is not None:
-            job.in_place = last_read.get(job.target, 0) <= job.level
+            job.in_place = not read_later[job.level + 1] & bits.get(job.target, 0)

@@ -99,7 +99,9 @@ class Native:
                 if step.hold and not held:
                     build.hold()
                     held = True
-                launches = [(n.address, n.slots, self._count(n.tasks), n.chunks) for n in step.launches]
+                launches = [
+                    (n.address, n.slots, self._count(n.tasks), n.chunks) for n in step.launches
+                ]
                 first = build.phase(launches)
                 for offset, launch in enumerate(step.launches):
                     self._note(first + offset, "ntasks", launch.tasks)
@@ -125,7 +127,9 @@ class Program:
     checks: the graph node of each checked index, by the code (from 1) that a failure gives.
     """
 
-    def __init__(self, schedule: Schedule, backend: Backend, compiler: Compiler, builder: Any) -> None:
+    def __init__(
+        self, schedule: Schedule, backend: Backend, compiler: Compiler, builder: Any
+    ) -> None:
         self.schedule = schedule
         self.backend = backend
         kernels = [call.kernel for call in schedule.calls()]
@@ -197,13 +201,19 @@ class Program:
     def _slot(self, call: Call, kind: str, which: Any, scratch: list[int]) -> int:
         if kind == "buffer":
             own = len(call.buffers)
-            return self.slots.of(("buffer", call.buffers[which])) if which < own else scratch[which - own]
+            return (
+                self.slots.of(("buffer", call.buffers[which]))
+                if which < own
+                else scratch[which - own]
+            )
         if kind == "scalar":
             return self.slots.of(("scalar", call.scalars[which].arg))
         value = call.variables.get(which)
         if value is None:
             return self.slots.of(("variable", which))
-        return self.slots.constant(value) if isinstance(value, int) else self.slots.of(("size", value))
+        return (
+            self.slots.constant(value) if isinstance(value, int) else self.slots.of(("size", value))
+        )
 
     # ---- running ---------------------------------------------------------------------------------
     def run(

@@ -1,5 +1,7 @@
 """Realize: from pending cells to values in memory.
 
+The way of a value (the schedule cache is keyed by the normal form):
+
     cells -> jobs -> normal form -> (schedule cache) -> Program -> one native call -> leaves
 """
 
@@ -26,7 +28,7 @@ from treadle.engine.normal import Normal, normalise
 from treadle.engine.program import Program, nbytes
 from treadle.engine.storage import Buffer, memory
 from treadle.graph import simplify
-from treadle.ir import ops, passes
+from treadle.ir import passes
 from treadle.ir.node import Node, toposort
 from treadle.ir.passes import Pass
 from treadle.log import emit, wanted
@@ -54,7 +56,13 @@ def _simplify(roots: Sequence[Node], order: Order) -> Sequence[Node]:
 
 
 PASSES = (
-    Pass("simplify", _simplify, "graph", "graph", "the rules of graph/simplify.py, until none applies"),
+    Pass(
+        "simplify",
+        _simplify,
+        "graph",
+        "graph",
+        "the rules of graph/simplify.py, until none applies",
+    ),
     Pass(
         "schedule",
         lambda roots, order: make_schedule(roots, order.assigns, order.target),
@@ -67,8 +75,8 @@ PASSES = (
 
 def realize(cells: Iterable[Cell]) -> None:
     """Compute every cell given that is pending, in one Program (and one before it for deferred
-    leaves that it needs). Afterwards each cell holds a leaf in memory. If the last Program fails, no
-    cell has changed."""
+    leaves that it needs). Afterwards each cell holds a leaf in memory. If the last Program fails,
+    no cell has changed."""
     with LOCK:
         wanted_cells = [cell for cell in cells if not settled(cell)]
         if not wanted_cells:
@@ -93,7 +101,7 @@ def run(jobs: Sequence[Job], bindings: dict[str, int]) -> None:
 
 
 def transfer(job: Job) -> None:
-    """Copy the bytes of a leaf to a leaf on another device (all devices here are the host's memory)."""
+    """Copy the bytes of a leaf to one on another device: all of them are the host's memory."""
     assert job.leaf is not None
     source = memory[job.node]
     buffer = Buffer(source.nbytes)
@@ -119,7 +127,8 @@ def run_on(device: str, jobs: list[Job], bindings: dict[str, int]) -> None:
     scalars = [node.arg for node in normal.scalars]
     flag = program.run(devices.runner(device), buffers, scalars, bindings)
     if flag:
-        raise out_of_range(program.checks[min(flag, len(program.checks)) - 1], normal, jobs, bindings)
+        failed = program.checks[min(flag, len(program.checks)) - 1]
+        raise out_of_range(failed, normal, jobs, bindings)
     for job, buffer in zip(jobs, results, strict=True):
         job.buffer = buffer
         if job.target is not None and buffer is memory[job.target]:
@@ -189,8 +198,8 @@ def find(device: str, normal: Normal, assigns: dict[int, int]) -> Program:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """A block that makes many nodes, none of them garbage: the cyclic collector would walk them all,
-    again and again, and find nothing."""
+    """A block that makes many nodes, none of them garbage: the cyclic collector would walk them
+    all, again and again, and find nothing."""
     running = gc.isenabled()
     gc.disable()
     try:

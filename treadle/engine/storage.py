@@ -52,7 +52,8 @@ class Allocator:
             self.in_use -= size
             self.clear()
             raise MemoryError(
-                f"no memory for a buffer of {nbytes:,} bytes; {self.in_use:,} bytes are in use by tensors"
+                f"no memory for a buffer of {nbytes:,} bytes; {self.in_use:,} bytes are in use by "
+                "tensors"
             ) from None
         start = -raw.ctypes.data % ALIGNMENT
         return raw[start : start + size]
@@ -78,7 +79,7 @@ class Buffer:
     """Bytes of one array. `lent` memory has left the library (DLPack, a NumPy view): it is never
     overwritten and never reused."""
 
-    __slots__ = ("memory", "address", "nbytes", "lent", "owner")
+    __slots__ = ("address", "lent", "memory", "nbytes")
 
     def __init__(self, nbytes: int, memory: np.ndarray | None = None) -> None:
         self.nbytes = nbytes
@@ -96,8 +97,8 @@ class Buffer:
 
 
 class _Memory:
-    """slot -> Buffer, for every leaf alive; or, for a *deferred* leaf, the assignment that will fill
-    it: a node for its value, and the older leaf whose memory it may take over (or None)."""
+    """slot -> Buffer, for every leaf alive; or, for a *deferred* leaf, the assignment that will
+    fill it: a node for its value, and the older leaf whose memory it may take over (or None)."""
 
     def __init__(self) -> None:
         self.buffers: dict[int, Buffer] = {}
@@ -122,8 +123,8 @@ class _Memory:
         return node
 
     def defer(self, value: Node, device: str, target: Node | None = None) -> Node:
-        """A new leaf that stands for `value`, computed when somebody needs it. So a parameter has an
-        identity of its own from the start, although nothing has run."""
+        """A new leaf that stands for `value`, computed when somebody needs it. So a parameter has
+        an identity of its own from the start, although nothing has run."""
         node = self.leaf(value.dtype, value.shape, device)
         self.deferred[node.arg[0]] = (value, target)
         return node

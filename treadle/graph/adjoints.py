@@ -138,7 +138,7 @@ def of_gather(g: Node, y: Node, x: Node, index: Node) -> Node:
     axis = y.arg
     if index.shape[axis] == 1:
         numbers = _numbers(x.shape, axis)
-        checked = gather(numbers, index, axis)  # the index, which may not be out of range here too
+        checked = gather(numbers, index, axis)  # the index itself; here too it must be in range
         return where(_equal(numbers, checked), g, 0)
     return scatter(zeros_like(x), index, g, axis, "add")
 

@@ -227,8 +227,9 @@ def _fold(op: Op, nodes: Sequence[Node]) -> Node | None:
     last = found[-1]
     if last is None and found[0] is None:
         return None
-    if None not in found:
-        return _evaluated(op, found, nodes[0].shape)  # type: ignore[arg-type]
+    constants = [constant for constant in found if constant is not None]
+    if len(constants) == len(nodes):
+        return _evaluated(op, constants, nodes[0].shape)
     neutral = _NEUTRAL.get(op)
     if neutral is None:
         return None
@@ -245,8 +246,8 @@ def _evaluated(op: Op, constants: Sequence[Node], shape: Shape) -> Node:
     result = bool_ if op.dtype == "bool" else source
     values = [np.asarray(c.value, dtype=c.dtype.compute) for c in constants]
     node = Node(op, result, tuple(constants))
-    value = op.meaning(node, *values)  # type: ignore[misc]
-    return expand(_of_array(value, result), shape)
+    assert op.meaning is not None, op.name
+    return expand(_of_array(op.meaning(node, *values), result), shape)
 
 
 def _of_array(value: np.ndarray, dtype: DType) -> Node:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
+from typing import cast as typed
 
 from treadle.graph.build import (
     Operand,
@@ -45,7 +46,7 @@ def rounded_once(function: F) -> F:
             return function(x, *args, **named)
         return cast(function(cast(x, wide), *args, **named), x.dtype)
 
-    return run  # type: ignore[return-value]
+    return typed(F, run)
 
 
 def floats(*xs: Operand) -> tuple[Node, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import log, pi, sqrt
-from typing import Any
+from typing import Any, Literal, overload
 
 from treadle.graph import adjoints as a
 from treadle.graph import build as b
@@ -130,12 +130,30 @@ def _contributions(node: Node, g: Any, reaches: set[Node]) -> Iterator[tuple[Nod
             yield source, rule(g, node, *node.src)
 
 
+@overload
+def gradients(
+    outputs: Sequence[Node],
+    cotangents: Sequence[Node],
+    wanted: Sequence[Node],
+    unreached: Literal["raise", "zero"] = "raise",
+) -> list[Node]: ...
+
+
+@overload
+def gradients(
+    outputs: Sequence[Node],
+    cotangents: Sequence[Node],
+    wanted: Sequence[Node],
+    unreached: Literal["none"],
+) -> list[Node | None]: ...
+
+
 def gradients(
     outputs: Sequence[Node],
     cotangents: Sequence[Node],
     wanted: Sequence[Node],
     unreached: str = "raise",
-) -> list[Node | None]:
+) -> Sequence[Node | None]:
     """The derivatives of sum(cotangent * output) by each wanted node, of its shape and dtype.
 
     outputs, wanted: floating. cotangents: one per output, of its shape and dtype. A wanted node on

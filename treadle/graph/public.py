@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import unwrap
 from types import CodeType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 SOURCES = ("PyTorch", "Array API", "NumPy", "tinygrad", "treadle")
 GRADIENTS = ("yes", "no", "int")
@@ -124,4 +124,4 @@ def _either_spelling(function: F, name: str) -> F:
             args = (*args, named.pop(starred))
         return function(*args, **named)
 
-    return either  # type: ignore[return-value]
+    return cast(F, either)

@@ -216,7 +216,7 @@ def _scan_vjp(
     seeds = [_parameter(end.dtype, end.shape) for end in ends]
     wanted = [parameters[i] for i in (*moving, *by_step, *summed)]
     transposed = gradients(ends, seeds, wanted, unreached="zero")
-    below = set(toposort(transposed))  # type: ignore[arg-type]
+    below = set(toposort(transposed))
     read = [i for i, parameter in enumerate(parameters) if parameter in below]
 
     histories = _histories(node, parameters, [i for i in read if i < carries])
@@ -227,7 +227,7 @@ def _scan_vjp(
         (carried, sums), (values, arriving) = carry, x
         given = dict(zip((parameters[i] for i in stacked), values))
         seeded = dict(zip(seeds, (*carried, *arriving)))
-        derived = substitute(transposed, {**given, **constant, **seeded})  # type: ignore[arg-type]
+        derived = substitute(transposed, {**given, **constant, **seeded})
         outgoing = derived[len(moving) : len(moving) + len(by_step)]
         parts = derived[len(moving) + len(by_step) :]
         sums = [ops.ADD(total, cast(part, total.dtype)) for total, part in zip(sums, parts)]

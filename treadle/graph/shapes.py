@@ -132,9 +132,8 @@ def at_most(a: Dim, b: Dim) -> bool | None:
 
 def bounds(dim: Dim) -> tuple[int, int]:
     """The least and the greatest value of a dimension."""
-    if type(dim) is int:
-        return dim, dim
-    return dim.bounds  # type: ignore[no-any-return]
+    low, high = (dim, dim) if type(dim) is int else dim.bounds
+    return low, high
 
 
 def is_empty(shape: Shape) -> bool:

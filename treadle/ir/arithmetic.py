@@ -102,8 +102,8 @@ def _variables(value: Node) -> frozenset[Node]:
         return frozenset((value,))
     memo = value.memo
     if memo is None or "variables" not in memo:
-        remember_below(value, "variables", _variables_of_sources)
-    return cast(frozenset[Node], value.memo["variables"])  # type: ignore[index]
+        return cast(frozenset[Node], remember_below(value, "variables", _variables_of_sources))
+    return cast(frozenset[Node], memo["variables"])
 
 
 def _variables_of_sources(node: Node) -> frozenset[Node]:

@@ -21,14 +21,15 @@ class Value:
     """
 
     __slots__ = ("node",)
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # how Python says so
 
     def __init__(self, node: Node) -> None:
         self.node = node
 
     @property
     def dtype(self) -> DType:
-        return self.node.dtype  # type: ignore[no-any-return]
+        dtype: DType = self.node.dtype
+        return dtype
 
     def like(self, other: Operand) -> Value:
         """A number as a constant of this dtype; a Value as it is."""
@@ -94,10 +95,10 @@ class Value:
     def __ge__(self, other: Operand) -> Value:
         return self.like(other) <= self
 
-    def __eq__(self, other: Operand) -> Value:  # type: ignore[override]
+    def __eq__(self, other: Operand) -> Value:  # type: ignore[override]  # a node
         return self._with(ops.EQ, other)
 
-    def __ne__(self, other: Operand) -> Value:  # type: ignore[override]
+    def __ne__(self, other: Operand) -> Value:  # type: ignore[override]  # a node
         return self._with(ops.NE, other)
 
     def __neg__(self) -> Value:

@@ -94,7 +94,8 @@ class Node:
     @property
     def value(self) -> int | float | bool:
         """The Python value of a constant."""
-        return self.dtype.from_bits(self.arg)  # type: ignore[no-any-return]
+        value: int | float | bool = self.dtype.from_bits(self.arg)
+        return value
 
     @property
     def digest(self) -> bytes:
@@ -128,7 +129,8 @@ def remember_below(root: Node, key: Any, step: Callable[[Node], Any]) -> Any:
         if node.memo is None:
             node.memo = {}
         node.memo[key] = value
-    return root.memo[key]  # type: ignore[index]
+    assert root.memo is not None
+    return root.memo[key]
 
 
 def arg_nodes(arg: Any) -> tuple[Node, ...]:
@@ -165,7 +167,7 @@ def toposort(
     while stack:
         node = stack.pop()
         if node is None:  # all below the next one is in the order
-            order.append(stack.pop())  # type: ignore[arg-type]
+            order.append(stack.pop())  # type: ignore[arg-type]  # None stands on a node
             continue
         if node in entered or (unless is not None and node.memo and unless in node.memo):
             continue

@@ -82,7 +82,8 @@ def _no_shape(node: Node) -> Shape:
 
 
 def _arg_shape(node: Node) -> Shape:
-    return node.arg[1]  # type: ignore[no-any-return]
+    shape: Shape = node.arg[1]
+    return shape
 
 
 # fmt: off

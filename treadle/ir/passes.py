@@ -18,8 +18,8 @@ from treadle.log import emit, wanted
 
 @dataclass(frozen=True)
 class Pass:
-    """name; how(value, context) -> value; what it takes and gives (a stage of LAWS, or another word);
-    why it is there."""
+    """name; how(value, context) -> value; what it takes and gives (a stage of LAWS, or another
+    word); why it is there."""
 
     name: str
     how: Callable[[Any, Any], Any]
@@ -43,7 +43,11 @@ LAWS: dict[str, Callable[[Any], None]] = {
 
 
 def run(
-    passes: Sequence[Pass], value: Any, context: Any, after: str | None = None, upto: str | None = None
+    passes: Sequence[Pass],
+    value: Any,
+    context: Any,
+    after: str | None = None,
+    upto: str | None = None,
 ) -> Any:
     """The value after these passes, those behind `after` and up to `upto` if they are named.
 

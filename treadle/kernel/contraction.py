@@ -23,15 +23,18 @@ from treadle.kernel.actions import Reorder, Split, Tail, grid, unroll, vector
 from treadle.kernel.analysis import Access, points, upper
 from treadle.kernel.kernel import Extent, ScheduleError, Stmt, kept
 from treadle.kernel.plan import SERIAL_WORK, Plan
-from treadle.kernel.retile import Detach
+from treadle.kernel.retile import Detach, Subtotal
 from treadle.kernel.stage import Stage, stage_name
 
 PRODUCTS = 16  # in one step of the loop over the sum, at least
+SUM_BLOCK = 1024  # terms of a sum whose panel is packed at a time, about
 TASKS_PER_THREAD = 4
 SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread number
-TRANSPOSED = 1.0  # cycles to pack an element against its order
+TRANSPOSED = 3.0  # cycles to pack an element against its order
 STORE_APART = 1.6  # cycles to store an element by loops of its own
 LONG_ENDING = 160  # operations on a tile's results beyond which they get loops of their own
+PANEL_ROWS = 96  # rows for which packing what is contiguous already pays
+APART_CODE = 20_000.0  # cycles that the code of a store apart costs
 SCATTERED = 4.0  # cycles to store an element alone
 REST = 2000.0  # cycles that the code of a rest costs, per vector of the tile
 MASKED = 1.2  # what masks on the vectors of a factor cost
@@ -141,6 +144,15 @@ def _choices(plan: Plan, contraction: Contraction) -> Iterator[Choice]:
 def _outer_choice(plan: Plan, contraction: Contraction, lanes: str, row: str) -> Choice:
     """Lanes along an output of the second factor."""
     leaves = plan.kernel.leaves
+    node = leaves[lanes].node
+    moving = [
+        a for a in contraction.second if a.offset.free & node.free or _guard(a).free & node.free
+    ]
+    contiguous = all(a.stride(node) == 1 for a in moving)
+    far = contiguous and _too_large(plan, moving)
+    again = points(plan.kernel, contraction.rows) >= PANEL_ROWS
+    can_pack = len(moving) == 1 and axis_of(plan, moving[0].node, lanes) is not None
+    packed = can_pack and (not contiguous or (far and again))
     width = plan.target.lanes(contraction.statement.values[0].dtype)
     extent = _size(leaves[lanes].extent)
     tile = _best_tile(
@@ -149,26 +161,20 @@ def _outer_choice(plan: Plan, contraction: Contraction, lanes: str, row: str) ->
         points(plan.kernel, contraction.summed),
         (width,) if extent % width == 0 or width < 8 else (width, width // 2),
         plan.target.registers,
-        False,
+        "far" if far and not packed else "near",
     )
-    others = points(plan.kernel, [n for n in contraction.outputs if n not in (lanes, row)])
-    cycles = tile.cycles * others
-    node = leaves[lanes].node
-    moving = [
-        a for a in contraction.second if a.offset.free & node.free or _guard(a).free & node.free
-    ]
-    contiguous = all(a.stride(node) == 1 for a in moving)
-    packed = False
-    if not contiguous or _too_large(plan, moving):
-        packed = len(moving) == 1 and axis_of(plan, moving[0].node, lanes) is not None
-        if packed:
-            cycles += _elements(moving[0]) * (0.2 if contiguous else TRANSPOSED)
-        elif not contiguous:
-            cycles *= ALONE
-    if not packed and any(_guard(a).free & node.free for a in moving):
+    cycles = tile.cycles * points(
+        plan.kernel, [n for n in contraction.outputs if n not in (lanes, row)]
+    )
+    if packed:
+        cycles += _elements(moving[0]) * (0.2 if contiguous else TRANSPOSED)
+    elif not contiguous:
+        cycles *= ALONE
+    elif any(_guard(a).free & node.free for a in moving):
         cycles *= MASKED
     results = points(plan.kernel, contraction.outputs)
     if not _stored_along(plan, lanes):
+        cycles += APART_CODE
         cycles += results * (STORE_APART if _stored_along(plan, row) else SCATTERED)
     return Choice(contraction, lanes, row, lanes, tile, packed, cycles)
 
@@ -192,7 +198,7 @@ def _dot_choice(plan: Plan, contraction: Contraction) -> Choice | None:
         steps,
         (1,),
         plan.target.registers,
-        True,
+        "dot",
     )
     others = points(plan.kernel, [n for n in contraction.outputs if n not in (column, row)])
     masked = MASKED if any(_guard(a).free & node.free for a in moving) else 1.0
@@ -234,17 +240,23 @@ def axis_of(plan: Plan, load: Node, name: str) -> int | None:
     return found
 
 
-def _cycles(rows: int, vectors: int, steps: int, dot: bool) -> float:
+# per way of reading: (vectors read per row, cycles of a step beside products, the same per row,
+# cycles at the end per vector of the tile). "near": the vector factor is packed or stays in the
+# second cache; "far": it is walked in memory; "dot": the lanes lie along the sum.
+_READING = {"near": (1, 0.3, 0.05, 2), "far": (1, 10.0, 0.5, 2), "dot": (2, 0.3, 0.05, 36)}
+
+
+def _cycles(rows: int, vectors: int, steps: int, reading: str) -> float:
     """Cycles of one tile over all steps of the sum."""
-    loads = (2 * rows if dot else rows) + 2 * vectors
-    step = max(rows * vectors, loads / 2, 4.5) + 0.05 * rows + 0.05 * vectors + 0.3
-    ending = (36 if dot else 2) * rows * vectors + 6 * rows + 20
-    return steps * step + ending
+    per_row, beside, beside_row, ending = _READING[reading]
+    loads = per_row * rows + 2 * vectors
+    step = max(rows * vectors, loads / 2, 4.5) + beside + beside_row * rows + 0.05 * vectors
+    return steps * step + ending * rows * vectors + 6 * rows + 20
 
 
 @cache
 def _best_tile(
-    rows: int, columns: int, steps: int, lane_choices: tuple[int, ...], registers: int, dot: bool
+    rows: int, columns: int, steps: int, lane_choices: tuple[int, ...], registers: int, reading: str
 ) -> Tile:
     """The tile of least total cost, rests included; each rest is code that must be compiled."""
     best: Tile | None = None
@@ -255,10 +267,10 @@ def _best_tile(
                 if m * v + min(m, v) + 1 > registers - SPARE_REGISTERS:
                     continue
                 (whole_rows, rest_rows), (whole, rest) = divmod(rows, m), divmod(needed, v)
-                total = whole_rows * whole * _cycles(m, v, steps, dot)
-                total += whole_rows * _cycles(m, rest, steps, dot) if rest else 0
-                total += whole * _cycles(rest_rows, v, steps, dot) if rest_rows else 0
-                total += _cycles(rest_rows, rest, steps, dot) if rest and rest_rows else 0
+                total = whole_rows * whole * _cycles(m, v, steps, reading)
+                total += whole_rows * _cycles(m, rest, steps, reading) if rest else 0
+                total += whole * _cycles(rest_rows, v, steps, reading) if rest_rows else 0
+                total += _cycles(rest_rows, rest, steps, reading) if rest and rest_rows else 0
                 total += ((1 + bool(rest_rows)) * (1 + bool(rest)) - 1) * REST * m * v
                 if best is None or total < best.cycles:
                     best = Tile(m, v, lanes, total)
@@ -278,17 +290,33 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
     plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}u", tile.vectors), (f"{lanes}v", tile.lanes))))
     others = [name for name in contraction.outputs if name not in (row, lanes)]
     blocks = _split_rows(plan, row, tile.rows, [*others, f"{lanes}o"])
-    _unroll_sum(plan, contraction.summed[-1], tile.rows * tile.vectors)
+    tasks, loops = _outer_loops(plan, [*others, *blocks], f"{lanes}o")
+    alone = choice.packed and _panel_alone(plan, choice, tasks)
+    block, summed = _block_sum(plan, choice) if alone else ((), contraction.summed[-1])
+    _unroll_sum(plan, summed, tile.rows * tile.vectors)
     _unroll_tile(plan, f"{row}u", f"{lanes}u", tile)
     plan.do(vector(f"{lanes}v"))
-    tasks, loops = _outer_loops(plan, [*others, *blocks], f"{lanes}o")
-    _arrange(plan, choice, tasks, [*loops, f"{row}o"])
+    _arrange(plan, choice, tasks, [*loops, *block, f"{row}o"])
+    if block:
+        plan.do(Subtotal(contraction.statement.name, f"{row}o"))
     if choice.packed:
-        _pack(plan, choice, tasks)
+        _pack(plan, choice, tasks, block, alone)
     if tasks:
         _stage_guarded(plan, choice, tasks[-1])
-    if apart is not None:
+    if apart is not None and not block:  # else the results are in memory already
         _store_apart(plan, choice, apart)
+
+
+def _block_sum(plan: Plan, choice: Choice) -> tuple[tuple[str, ...], str]:
+    """Cuts a long sum whose factor is packed into even blocks, so that a panel stays in the second
+    cache: (the leaf of the blocks, if there are any; the innermost leaf of the sum)."""
+    *outer, name = choice.contraction.summed
+    extent = plan.kernel.leaves[name].extent
+    if outer or not isinstance(extent, int) or extent <= 2 * SUM_BLOCK:
+        return (), name
+    count = -(-extent // SUM_BLOCK)
+    plan.do(Split(name, f"{name}b", ((f"{name}i", -(-extent // count)),)))
+    return (f"{name}b",), f"{name}i"
 
 
 def _unroll_sum(plan: Plan, name: str, products: int) -> None:
@@ -349,32 +377,38 @@ def _arrange(plan: Plan, choice: Choice, tasks: Sequence[str], loops: Sequence[s
         for name in statement.order
         if name in statement.reduced and plan.kernel.leaves[name].kind == "loop"
     ]
-    plan.do(Reorder((*loops, *sums)))
+    plan.do(Reorder((*loops, *(name for name in sums if name not in loops))))
 
 
-def _pack(plan: Plan, choice: Choice, tasks: Sequence[str]) -> None:
-    """Stages the vector factor in panels: in every task its own, or once for the whole kernel if
-    several tasks read the same."""
-    lanes, width = choice.lanes, choice.tile.lanes
-    node = plan.kernel.leaves[f"{lanes}v"].node
-    statement = plan.kernel.statement(choice.contraction.statement.name)
-    load = next(
-        a.node
-        for a in choice.contraction.second
-        if plan.kernel.over_leaves(a.node).free & node.free
-    )
-    axis = axis_before(plan, load, lanes)
-    free = plan.kernel.over_leaves(load).free
+def _packed_load(plan: Plan, choice: Choice) -> Node:
+    """The load of the second factor that moves with the lanes."""
+    node = plan.kernel.ranges[choice.lanes].node
+    loads = (a.node for a in choice.contraction.second)
+    return next(load for load in loads if plan.kernel.over_ranges(load).free & node.free)
+
+
+def _panel_alone(plan: Plan, choice: Choice, tasks: Sequence[str]) -> bool:
+    """Whether hardly two tasks read the same panel, so that each packs its own."""
+    free = plan.kernel.over_leaves(_packed_load(plan, choice)).free
     same = [name for name in tasks if not free & plan.kernel.leaves[name].bit]
-    shared = points(plan.kernel, same) > 2 or not tasks or tasks[-1] != f"{lanes}o"
+    return points(plan.kernel, same) <= 2 and (not tasks or tasks[-1] == f"{choice.lanes}o")
+
+
+def _pack(
+    plan: Plan, choice: Choice, tasks: Sequence[str], block: Sequence[str], alone: bool
+) -> None:
+    """Stages the vector factor in panels: in every task its own, or once for the whole kernel if
+    several tasks read the same or a panel would be too large for a task's memory."""
+    lanes, width = choice.lanes, choice.tile.lanes
+    load = _packed_load(plan, choice)
+    axis = axis_before(plan, load, lanes)
     layout = () if axis == load.arg - 1 else (*(a for a in range(load.arg) if a != axis), axis)
     buffer = stage_name(plan.kernel, load)
-    at = f"{lanes}o" if f"{lanes}o" in statement.order else statement.order[0]
+    at_task = Stage(buffer, block[0] if block else f"{lanes}o", "panel", layout=layout)
+    at_root = Stage(buffer, "root", "panel", "root", layout)
+    shared = not (alone and plan.fits(at_task))
     try:
-        if shared and tasks:
-            plan.do(Stage(buffer, "root", "panel", "root", layout))
-        else:
-            plan.do(Stage(buffer, at, "panel", layout=layout))
+        plan.do(at_root if shared else at_task)
     except ScheduleError:
         return  # it is read where no loop goes: gathered, then
     own = f"panel{axis}"
@@ -408,10 +442,14 @@ def _stage_guarded(plan: Plan, choice: Choice, at: str) -> None:
         if _guard(access) is index.TRUE:
             continue
         name = f"patch{number or ''}"
-        try:
-            plan.do(Stage(stage_name(plan.kernel, access.node), at, name))
-        except ScheduleError:
+        buffer = stage_name(plan.kernel, access.node)
+        statement = plan.kernel.statement(choice.contraction.statement.name)
+        loops = statement.order[statement.order.index(at) : statement.first_reduced()]
+        stages = [Stage(buffer, leaf, name) for leaf in loops]
+        fitting = next((stage for stage in stages if plan.fits(stage)), None)
+        if fitting is None:
             continue  # the guard says more than where the buffer ends: it stays
+        plan.do(fitting)
         width = plan.target.lanes(access.node.dtype)
         last = plan.kernel.statement(f"copy_{name}").order[-1]
         extent = plan.kernel.leaves[last].extent

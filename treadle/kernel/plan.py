@@ -7,9 +7,12 @@ from functools import cached_property
 from treadle.backend.base import Target
 from treadle.kernel.actions import Action, serial_leaves
 from treadle.kernel.analysis import Facts, points
-from treadle.kernel.kernel import Kernel, Stmt
+from treadle.kernel.kernel import Kernel, ScheduleError, Stmt
+from treadle.kernel.layout import layouts
+from treadle.kernel.stage import Stage
 
 SERIAL_WORK = 20_000  # additions below which a kernel is one task
+TASK_MEMORY = 1 << 20  # bytes of scratch on the stack of a thread, at most
 TASK_WORK = 32_768  # additions that a task should have
 
 
@@ -31,6 +34,16 @@ class Plan:
         """Looks at the statements anew: after ranges were merged, before they are split."""
         self.facts = {s.name: Facts(self.kernel, s) for s in self.kernel.statements}
         self.__dict__.pop("serial", None)
+
+    def fits(self, stage: Stage) -> bool:
+        """Whether something can be staged, and leaves a task's memory room for more."""
+        try:
+            staged = stage(self.kernel)
+            size = layouts(staged)[stage.name].size
+        except ScheduleError:
+            return False
+        width = staged.scratch[stage.name].node.dtype.itemsize
+        return isinstance(size, int) and size * width <= TASK_MEMORY // 2
 
     @cached_property
     def serial(self) -> frozenset[str]:

@@ -90,7 +90,11 @@ def _down_to(kernel: Kernel, statement: Stmt, at: str) -> tuple[str, ...]:
     kernel.leaf(at)
     if at not in statement.order or at in statement.reduced:
         raise ScheduleError(f"{at} is no loop around the results of {statement.name}")
-    return statement.order[: statement.order.index(at) + 1]
+    prefix = statement.order[: statement.order.index(at) + 1]
+    for name in prefix:
+        if name in statement.reduced:
+            raise ScheduleError(f"{statement.name} is summed over {name}, which is outside of {at}")
+    return prefix
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from treadle.nn import init
@@ -111,8 +112,8 @@ class _Forward(_Convolution):
         padding = self.padding
         if self.padding_mode != "zeros":
             x, padding = x.pad(self._amounts(), mode=self.padding_mode), 0
-        convolve = getattr(x, f"conv{self.count}d")
-        return convolve(self.weight, self.bias, self.stride, padding, self.dilation, self.groups)  # type: ignore[no-any-return]
+        convolve: Callable[..., Tensor] = getattr(x, f"conv{self.count}d")
+        return convolve(self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def _amounts(self) -> list[int]:
         """The padding as `pad` takes it: (low, high) of the last dimension first."""
@@ -180,8 +181,8 @@ class _Transposed(_Convolution):
         self.output_padding = _each(name, "output_padding", output_padding, self.count, 0)
 
     def forward(self, x: Tensor) -> Tensor:
-        convolve = getattr(x, f"conv_transpose{self.count}d")
-        return convolve(  # type: ignore[no-any-return]
+        convolve: Callable[..., Tensor] = getattr(x, f"conv_transpose{self.count}d")
+        return convolve(
             self.weight,
             self.bias,
             self.stride,
@@ -228,8 +229,8 @@ class _MaxPool(Module):
         self.padding, self.dilation, self.ceil_mode = padding, dilation, ceil_mode
 
     def forward(self, x: Tensor) -> Tensor:
-        pool = getattr(x, f"max_pool{self.count}d")
-        return pool(self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)  # type: ignore[no-any-return]
+        pool: Callable[..., Tensor] = getattr(x, f"max_pool{self.count}d")
+        return pool(self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
     def extra_repr(self) -> str:
         return (
@@ -275,8 +276,8 @@ class _AvgPool(Module):
         self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
 
     def forward(self, x: Tensor) -> Tensor:
-        pool = getattr(x, f"avg_pool{self.count}d")
-        return pool(  # type: ignore[no-any-return]
+        pool: Callable[..., Tensor] = getattr(x, f"avg_pool{self.count}d")
+        return pool(
             self.kernel_size,
             self.stride,
             self.padding,

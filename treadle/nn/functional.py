@@ -6,13 +6,13 @@ Most are methods of Tensor under their own names; `F.relu(x)` is `x.relu()`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from treadle.tensor import Tensor, no_grad
 
 
-def _method(name: str) -> Callable[..., Any]:
-    return getattr(Tensor, name)  # type: ignore[no-any-return]
+def _method(name: str) -> Callable[..., Tensor]:
+    method: Callable[..., Tensor] = getattr(Tensor, name)
+    return method
 
 
 # activations

@@ -30,7 +30,7 @@ def is_partition(node: Node) -> bool:
         return False
     axis, _, stride, dilation = node.src[0].arg
     length = node.src[0].shape[axis + 1]
-    return node.arg[1] == (axis + 1,) and dilation == 1 and length == stride  # type: ignore[no-any-return]
+    return bool(node.arg[1] == (axis + 1,) and dilation == 1 and length == stride)
 
 
 class Movements:

@@ -173,7 +173,8 @@ class _Scheduler:
         if length == 0:
             return []
         last = index.sub(length, 1)
-        counter = Node(ops.VARIABLE, INDEX, (), (f"#step{depth}", 0, max(1, last.bounds[1])))  # type: ignore[index]
+        most = max(1, index.bounds(last)[1])
+        counter = Node(ops.VARIABLE, INDEX, (), (f"#step{depth}", 0, most))
         step = index.sub(last, counter) if reverse else counter
         carried = {number: value.places[number][0][0] for number in range(carries)}
         roots, places, fresh = self._body_roots(body, carries, value, carried, step)

@@ -1,6 +1,8 @@
-"""See what runs: `explain(tensor)` before, `DEBUG=1..6` while.
+"""See what runs: `explain(tensor)` before, the knob DEBUG while.
 
-    1  a line per program         4  each kernel: its node and its schedule
+Each level of DEBUG adds to the one before:
+
+    1  a line per program         4  each kernel as it is scheduled
     2  a line per kernel          5  the source given to the compiler
     3  why each array is stored   6  the graph before scheduling
 """
@@ -62,10 +64,12 @@ def _summary(program: Program) -> str:
 
 
 def known_sizes(call: Call) -> dict[str, int]:
-    """The sizes that the schedule itself gave to a call's variables, and the greatest value of those
-    that the user binds."""
+    """The sizes that the schedule itself gave to a call's variables, and the greatest value of
+    those that the user binds."""
     sizes = {
-        node.arg[0]: node.arg[2] for node in toposort(call.kernel, into_args=True) if node.op.name == "variable"
+        node.arg[0]: node.arg[2]
+        for node in toposort(call.kernel, into_args=True)
+        if node.op.name == "variable"
     }
     return sizes | {name: size for name, size in call.variables.items() if isinstance(size, int)}
 
@@ -82,7 +86,7 @@ def _indented(block: str) -> list[str]:
     return [f"    {line}" for line in block.splitlines()]
 
 
-# ---- the ladder of DEBUG -------------------------------------------------------------------------------
+# ---- the ladder of DEBUG -------------------------------------------------------------------------
 def _write(line: str) -> None:
     print(line, file=sys.stderr)
 
@@ -98,9 +102,12 @@ def _on_run(data: dict[str, Any]) -> None:
             calls = step_calls(step)
             parts = [estimate(call.kernel, known_sizes(call)) for call in calls]
             what = total_of(parts)
-            rates = f"{what.bytes / seconds / 1e9:.1f} GB/s  {what.operations / seconds / 1e9:.1f} Gop/s"
+            gigabytes, gigaops = (n / seconds / 1e9 for n in (what.bytes, what.operations))
             last = f"-{number + len(calls) - 1}" if len(calls) > 1 else ""
-            _write(f"  kernel {number}{last}: {seconds * 1e6:.1f} us  {counts(what)}  {rates}")
+            _write(
+                f"  kernel {number}{last}: {seconds * 1e6:.1f} us  {counts(what)}  "
+                f"{gigabytes:.1f} GB/s  {gigaops:.1f} Gop/s"
+            )
             number += len(calls)
 
 
@@ -125,7 +132,8 @@ def _on_compile(data: dict[str, Any]) -> None:
     if config.DEBUG.value >= 2:
         _write(
             f"compiled {data['kernels']} kernels: {data['lines']} lines, "
-            f"{data['build_seconds'] * 1e3:.1f} ms to build and {data['code_seconds'] * 1e3:.1f} ms to code"
+            f"{data['build_seconds'] * 1e3:.1f} ms to build, "
+            f"{data['code_seconds'] * 1e3:.1f} ms to generate code"
         )
     if config.DEBUG.value >= 4:
         for lowered in data["lowered"]:

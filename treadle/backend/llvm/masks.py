@@ -26,7 +26,8 @@ def known_lanes(mask: Node) -> list[bool] | None:
     values: dict[Node, np.ndarray] = {}
     for node in toposort(mask):
         values[node] = _value(node, [values[s] for s in node.src])
-    return np.broadcast_to(values[mask], mask.dtype.lanes).tolist()  # type: ignore[no-any-return]
+    lanes: list[bool] = np.broadcast_to(values[mask], mask.dtype.lanes).tolist()
+    return lanes
 
 
 def _value(node: Node, sources: list[np.ndarray]) -> np.ndarray:

@@ -349,13 +349,14 @@ def _loop(body: _Body, node: Node) -> None:
     step, of = node.arg[1], register_type(node.dtype)
     below = f"icmp {'ult' if node.dtype.kind == 'u' else 'slt'} {of}"
     outer = dict(body.addresses)
-    bounds = [s.value if s.op is ops.CONST else None for s in node.src]
-    if None not in bounds and bounds[0] < bounds[1] <= bounds[0] + step:  # type: ignore[operator]
+    known = [s.value for s in node.src if s.op is ops.CONST]
+    distance = known[1] - known[0] if len(known) == 2 else 0
+    if 0 < distance <= step:
         body.names[node] = first
         body.open.append((lambda: None, []))
         return
     start, end, leave = body.label("loop"), body.label("next"), body.label("done")
-    if None not in bounds and bounds[0] < bounds[1]:  # type: ignore[operator]
+    if distance > 0:
         body.lines.append(f"  br label %{start}")
     else:
         some = body.emit(f"{below} {first}, {stop}")
@@ -446,9 +447,7 @@ def _write(body: _Body, node: Node) -> None:
         _masked_store(body, (of, stored), (f"ptr align {align}", place), mask[0])
 
 
-def _masked_store(
-    body: _Body, stored: tuple[str, str], place: tuple[str, str], mask: Node
-) -> None:
+def _masked_store(body: _Body, stored: tuple[str, str], place: tuple[str, str], mask: Node) -> None:
     """The lanes of a vector that the mask selects, to memory.
 
     LLVM 22 merges a truncation into a masked store, and where it knows that one lane is selected
