@@ -1,10 +1,10 @@
 """Cold start: from nothing to the first result, with empty caches and with a warm disk cache.
 
-Each case runs in a fresh process. Columns in ms: the import, the Python of the engine (trace,
-schedule, build and emit), code generation, the whole first realize; with nodes, kernels and lines
-of IR.
-
     python bench/compile.py [case ..]
+
+Each case runs in a fresh process. Columns in ms: the import, the whole first run, in it the Python
+of the engine (build and emit) and code generation, the first run with a warm disk cache, the second
+run; then the nodes, kernels, distinct kernels and lines of code of the first.
 """
 
 from __future__ import annotations
@@ -15,60 +15,66 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-CASES = ("first", "matmul_softmax", "digits", "transformer", "chain_1000", "chain_10000", "wide")
+from timing import table
+
+# Nothing of treadle is imported up here: how long that takes is measured.
+Run = Callable[[], object]
 
 
-def case_first():  # type: ignore[no-untyped-def]
+def first() -> Run:
+    """Three numbers, one kernel."""
     from treadle import Tensor
 
     x = Tensor([1.0, 2.0, 3.0])
     return lambda: (x * 2 + 1).realize()
 
 
-def case_matmul_softmax():  # type: ignore[no-untyped-def]
+def matmul_softmax() -> Run:
+    """A contraction and a row."""
     from treadle import Tensor
 
     a, b = Tensor.rand(64, 64).realize(), Tensor.rand(64, 64).realize()
     return lambda: (a @ b).softmax(1).realize()
 
 
-def case_digits():  # type: ignore[no-untyped-def]
-    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "examples"))
-    import digits
-
-    return one_step(digits)
-
-
-def one_step(digits):  # type: ignore[no-untyped-def]
-    """The demo's training step, weights made before."""
+def digits() -> Run:
+    """The demo's training step; the weights are made before."""
     import numpy as np
 
     from treadle import Tensor, nn
 
-    model = digits.Convnet()
-    optimizer = nn.optim.Adam(model.parameters(), lr=digits.RATE)
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+    import digits as demo
+
+    model = demo.Convnet()
+    optimizer = nn.optim.Adam(model.parameters(), lr=demo.RATE)
     Tensor.realize(*model.parameters())
-    (images, labels), _ = digits.load_digits()
-    batch = next(digits.batches((images, labels), 1, 128, np.random.default_rng(0)))
+    training, _ = demo.load_digits()
+    images, labels = next(demo.batches(training, 1, 128, np.random.default_rng(0)))
 
     def step() -> None:
         optimizer.zero_grad()
-        model(Tensor(batch[0])).cross_entropy(Tensor(batch[1])).backward()
+        model(Tensor(images)).cross_entropy(Tensor(labels)).backward()
         optimizer.step()
 
     return step
 
 
-def case_transformer():  # type: ignore[no-untyped-def]
+def transformer() -> Run:
+    """A training step of twelve blocks."""
     from transformer import Transformer, training_step
 
-    return training_step(
-        Transformer(layers=12, width=64, heads=4, vocabulary=128), batch=4, length=32
-    )
+    model = Transformer(layers=12, width=64, heads=4, vocabulary=128)
+    return training_step(model, batch=4, length=32)
 
 
-def chain(length: int):  # type: ignore[no-untyped-def]
+def chain(length: int) -> Run:
+    """A deep graph: one operation after another."""
     from treadle import Tensor
 
     x = Tensor([0.5] * 16)
@@ -82,7 +88,8 @@ def chain(length: int):  # type: ignore[no-untyped-def]
     return run
 
 
-def case_wide():  # type: ignore[no-untyped-def]
+def wide() -> Run:
+    """The sum of two thousand tensors."""
     import numpy as np
 
     from treadle import Tensor
@@ -98,94 +105,85 @@ def case_wide():  # type: ignore[no-untyped-def]
     return run
 
 
-def measure(name: str) -> dict[str, float]:
-    """Run one case in this process."""
-    start = time.perf_counter()
-    import treadle  # noqa: F401
+CASES: dict[str, Callable[[], Run]] = {
+    "first": first,
+    "matmul_softmax": matmul_softmax,
+    "digits": digits,
+    "transformer": transformer,
+    "chain_1000": partial(chain, 1000),
+    "chain_10000": partial(chain, 10000),
+    "wide": wide,
+}
 
-    imported = time.perf_counter()
+
+def measure(name: str) -> dict[str, float]:
+    """Run one case in this process, which has not imported treadle yet."""
+    imported = seconds(lambda: __import__("treadle"))
     from treadle import log
     from treadle.ir.node import toposort
 
-    seen: list[dict] = []
-    kinds = {"compile": seen.append, "schedule": seen.append}
-    for kind, listener in kinds.items():
-        log.listeners.setdefault(kind, []).append(listener)
-    prepare = {
-        "chain_1000": lambda: chain(1000),
-        "chain_10000": lambda: chain(10000),
-    }.get(name) or globals()[f"case_{name}"]
-    run = prepare()
-    seen.clear()
-    begin = time.perf_counter()
-    run()
-    first = time.perf_counter() - begin
-    begin = time.perf_counter()
-    run()
-    second = time.perf_counter() - begin
-    compiles = [e for e in seen if e["event"] == "compile"]
+    compiles: list[dict[str, Any]] = []
+    schedules: list[dict[str, Any]] = []
+    run = CASES[name]()
+    with log.listen("compile", compiles.append), log.listen("schedule", schedules.append):
+        cold = seconds(run)
+        again = seconds(run)
     return {
-        "import": (imported - start) * 1e3,
-        "first": first * 1e3,
-        "second": second * 1e3,
-        "code": sum(e["code_seconds"] for e in compiles) * 1e3,
-        "build": sum(e["build_seconds"] for e in compiles) * 1e3,
-        "lines": sum(e["lines"] for e in compiles),
-        "distinct": sum(e["kernels"] for e in compiles),
-        "nodes": sum(len(toposort(e["roots"])) for e in seen if e["event"] == "schedule"),
-        "kernels": sum(len(list(e["schedule"].calls())) for e in seen if e["event"] == "schedule"),
+        "import": imported * 1e3,
+        "first": cold * 1e3,
+        "second": again * 1e3,
+        "code": sum(event["code_seconds"] for event in compiles) * 1e3,
+        "build": sum(event["build_seconds"] for event in compiles) * 1e3,
+        "lines": sum(event["lines"] for event in compiles),
+        "distinct": sum(event["kernels"] for event in compiles),
+        "nodes": sum(len(toposort(event["roots"])) for event in schedules),
+        "kernels": sum(len(list(event["schedule"].calls())) for event in schedules),
     }
 
 
-def child(name: str, cache: str) -> dict[str, float]:
-    """Run one case in a fresh process."""
-    environment = {**os.environ, "CACHE_DIR": cache}
-    out = subprocess.run(
+def seconds(run: Run) -> float:
+    """How long a call takes."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def in_a_process(name: str, cache: str) -> dict[str, float]:
+    """Run one case in a fresh process with the disk cache in a folder."""
+    found = subprocess.run(
         [sys.executable, __file__, "--case", name],
-        env=environment,
+        env={**os.environ, "CACHE_DIR": cache},
         capture_output=True,
         text=True,
         check=False,
     )
-    if out.returncode:
-        raise RuntimeError(f"case {name} failed:\n{out.stderr}")
-    return json.loads(out.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+    if found.returncode:
+        raise RuntimeError(f"case {name} failed:\n{found.stderr}")
+    measured: dict[str, float] = json.loads(found.stdout.splitlines()[-1])
+    return measured
 
 
 def main() -> None:
     if sys.argv[1:2] == ["--case"]:
         print(json.dumps(measure(sys.argv[2])))
         return
-    from timing import table
-
     rows = []
     for name in sys.argv[1:] or CASES:
         colds, warms = [], []
         for _ in range(3):
             with tempfile.TemporaryDirectory() as cache:
-                colds.append(child(name, cache))
-                warms.append(child(name, cache))
-        cold, warm = (sorted(runs, key=lambda r: r["first"])[1] for runs in (colds, warms))
-        rows.append(
-            (name, *(f"{cold[k]:.0f}" for k in ("import", "first", "build", "code")),
-             f"{warm['first']:.0f}", f"{cold['second']:.1f}",
-             *(f"{cold[k]:.0f}" for k in ("nodes", "kernels", "distinct", "lines")))
-        )  # fmt: skip
-    heads = (
-        "case",
-        "import",
-        "first",
-        "build",
-        "LLVM",
-        "first, warm disk",
-        "second",
-        "nodes",
-        "kernels",
-        "distinct",
-        "lines",
-    )
+                colds.append(in_a_process(name, cache))
+                warms.append(in_a_process(name, cache))
+        cold, warm = (sorted(runs, key=lambda run: run["first"])[1] for runs in (colds, warms))
+        times = [cold[key] for key in ("import", "first", "build", "code")]
+        counts = [cold[key] for key in ("nodes", "kernels", "distinct", "lines")]
+        row = [f"{number:.0f}" for number in (*times, warm["first"])]
+        row += [f"{cold['second']:.1f}", *(f"{number:.0f}" for number in counts)]
+        rows.append((name, *row))
+    heads = ("import", "first", "build", "LLVM", "first, warm disk", "second")
+    counted = ("nodes", "kernels", "distinct", "lines")
     print("ms, medians of 3 processes")
-    print(table(rows, heads))
+    print(table(rows, ("case", *heads, *counted)))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ FLOORS: dict[str, int] = {
     "treadle.log": GROUND,
     "treadle.extras": GROUND,
     "treadle.errors": GROUND,
+    "treadle.collector": GROUND,
     "treadle.host": GROUND,
     "treadle.ir": LANGUAGE,
     "treadle.backend": CONTRACT,

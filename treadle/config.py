@@ -50,7 +50,10 @@ class Knob(Generic[T]):
 
     @contextmanager
     def set(self, value: T) -> Iterator[None]:
-        """The knob set to `value` inside a `with` block."""
+        """The knob set to `value` inside a `with` block. TypeError if it is not of its type."""
+        if not isinstance(value, type(self.default)):
+            kind = "an integer" if isinstance(self.default, int) else "a text"
+            raise TypeError(f"{self.name} takes {kind} ({self.doc}), not {value!r}")
         before, self.value = self.value, value
         try:
             yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -70,12 +71,7 @@ def from_lists(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType | None
         array = np.array(rows) if rows else np.zeros(np.shape(rows), np.float32)
     except ValueError:
         raise ValueError(f"the nested lists are ragged: {_ragged(rows)}") from None
-    except OverflowError:
-        raise OverflowError("an integer in the list does not fit any dtype (64 bits)") from None
-    if array.dtype.kind == "O" or array.dtype.kind in "USMm":
-        raise TypeError(
-            "the lists hold something that is not a number, or an integer beyond 64 bits"
-        )
+    _check_numbers(array, rows, dtype)
     if array.dtype.kind == "f" and not _has_arrays(rows):
         array = array.astype(np.float64 if dtype is dt.float64 else np.float32)
     if dtype is not None and dtype.is_int and array.dtype.kind in "iu" and array.size:
@@ -97,10 +93,51 @@ def _has_arrays(rows: Any) -> bool:
     return isinstance(rows, np.ndarray | np.generic)
 
 
+def _check_numbers(array: np.ndarray, rows: list[Any], dtype: DType | None) -> None:
+    """TypeError if the array that NumPy made of lists does not hold numbers that we have;
+    OverflowError for Python integers that do not fit the dtype (int64 if there is none)."""
+    kind = array.dtype.kind
+    wanted = dtype or dt.int64
+    if kind in "bi" or (kind == "f" and not (np.abs(array) >= 2.0**63).any()):
+        return
+    numbers = list(_items(rows))
+    if kind == "f" and any(isinstance(number, float | np.floating) for number in numbers):
+        return  # integers beside floats are floats
+    for number in numbers:
+        if isinstance(number, int) and wanted.is_int and not wanted.min <= number <= wanted.max:
+            fits = 0 <= number <= dt.uint64.max
+            hint = "give dtype=uint64" if fits and not dtype else "integers have at most 64 bits"
+            raise OverflowError(f"the integer {number} does not fit {wanted}: {hint}")
+        if not isinstance(number, bool | int | float | np.generic | np.ndarray):
+            raise TypeError(f"the lists hold {number!r}, which is not a number that a tensor holds")
+    if kind == "O":
+        raise OverflowError("the lists hold an integer of more than 64 bits beside floats")
+
+
+def _items(rows: list[Any]) -> Iterator[Any]:
+    """What stands in nested lists."""
+    stack = list(reversed(rows))
+    while stack:
+        item = stack.pop()
+        if isinstance(item, list):
+            stack.extend(reversed(item))
+        else:
+            yield item
+
+
 def _ragged(rows: list[Any]) -> str:
-    lengths = [len(row) if isinstance(row, list) else 0 for row in rows]
-    odd = next((n for n, length in enumerate(lengths) if length != lengths[0]), 0)
-    return f"item {odd} has length {lengths[odd]}, item 0 has length {lengths[0]}"
+    """Which two parts of nested lists have different lengths, outermost first."""
+    level: list[tuple[str, Any]] = [("x", rows)]
+    while True:
+        first, *others = [(place, _length(part)) for place, part in level]
+        for place, length in others:
+            if length != first[1]:
+                return f"{place} has {length}, {first[0]} has {first[1]}"
+        level = [(f"{place}[{n}]", each) for place, part in level for n, each in enumerate(part)]
+
+
+def _length(part: Any) -> str:
+    return f"length {len(part)}" if isinstance(part, list) or np.ndim(part) else "no length"
 
 
 def leaf(array: np.ndarray, dtype: DType, device: str) -> Node:

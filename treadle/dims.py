@@ -25,7 +25,7 @@ class Dim:
         self.bindings = bindings
 
     def __int__(self) -> int:
-        return int(index.evaluate(self.node, self.bindings))
+        return index.evaluate(self.node, self.bindings)
 
     __index__ = __int__
 
@@ -105,4 +105,4 @@ def dim(size: int | Node, bindings: dict[str, int]) -> int | Dim:
 
 def values(shape: Shape, bindings: dict[str, int]) -> tuple[int, ...]:
     """The sizes that a shape has under these bindings."""
-    return tuple(s if isinstance(s, int) else index.evaluate(s, bindings) for s in shape)
+    return tuple([index.evaluate(size, bindings) for size in shape])

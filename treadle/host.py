@@ -14,8 +14,10 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 def threads() -> int:
     """Threads that run a program: the knob THREADS, or one per processor that this process may use;
-    at least 1, at most 32."""
+    at least 1, at most 32. ValueError if the knob is below 0."""
     chosen = int(config.THREADS)
+    if chosen < 0:
+        raise ValueError(f"THREADS={chosen}: {config.THREADS.doc}; it is not below 0")
     if not chosen:
         try:
             chosen = len(os.sched_getaffinity(0))

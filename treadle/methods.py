@@ -62,6 +62,14 @@ def wrap(result: Any, bindings: dict[str, int]) -> Any:
     return result
 
 
+def say_name(error: Exception, name: str) -> None:
+    """Put the public name in front of a message that says neither it nor an operation's sign."""
+    message = str(error)
+    named_already = " " not in message.partition(":")[0]
+    if not named_already and name not in message:
+        error.args = (f"{name}: {message}", *error.args[1:])
+
+
 def lift(entry: Public) -> Callable[..., Any]:
     """The function of a public name as it works on Tensors."""
     function = entry.function
@@ -82,7 +90,11 @@ def lift(entry: Public) -> Callable[..., Any]:
             if named.get("dtype") is not None:
                 named["dtype"] = convert.as_dtype(named["dtype"])
             named, bindings = convert.unwrap(named, bindings)
-        result = function(*nodes, **named)
+        try:
+            result = function(*nodes, **named)
+        except (IndexError, OverflowError, TypeError, ValueError) as error:
+            say_name(error, entry.name)
+            raise
         note(entry.name, result, (*nodes, *named.values()))
         return wrap(result, bindings)
 

@@ -7,6 +7,7 @@ assignment, gradients.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from treadle import convert, dims, generator
+from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
@@ -21,7 +23,7 @@ from treadle.engine.history import fold, tracked, unfold
 from treadle.engine.jobs import device_of
 from treadle.engine.realize import LOCK, realize
 from treadle.engine.storage import memory
-from treadle.graph import build, grad, indexing
+from treadle.graph import build, grad, indexing, shapes
 from treadle.ir import dtype as dt
 from treadle.ir import ops
 from treadle.ir.dtype import DType
@@ -117,10 +119,7 @@ class Tensor(Vocabulary, Cell):
 
     def numel(self) -> int:
         """The number of elements."""
-        total = 1
-        for size in dims.values(self.node.shape, self.bindings):
-            total *= size
-        return total
+        return math.prod(dims.values(self.node.shape, self.bindings))
 
     @property
     def nbytes(self) -> int:
@@ -210,7 +209,13 @@ class Tensor(Vocabulary, Cell):
         nothing else needs the old one). Returns itself."""
         node, bindings = convert.operand(value, self)
         if node.shape != self.node.shape:
-            node = build.expand(node, self.node.shape)
+            try:
+                node = build.expand(node, self.node.shape)
+            except ValueError:
+                raise ValueError(
+                    f"assign: a value of shape {shapes.text(node.shape)} does not fit a tensor of "
+                    f"shape {shapes.text(self.node.shape)}"
+                ) from None
         if node.dtype is not self.dtype:
             raise TypeError(
                 f"assign: the value is {node.dtype}, the tensor {self.dtype}; cast it: "
@@ -314,6 +319,7 @@ class Tensor(Vocabulary, Cell):
         """The value, detached."""
         return self.detach()
 
+    @without_collector()
     def backward(self, gradient: Any = None, create_graph: bool = False) -> None:
         """Add d self / d x to `x.grad` for every tensor x that requires a gradient.
 
@@ -365,8 +371,13 @@ class Tensor(Vocabulary, Cell):
                 dtype = what
             elif isinstance(what, Tensor):
                 dtype, device = what.dtype, what.device
-            else:
+            elif isinstance(what, str) and what.upper() in devices.PLUGINS:
                 device = what
+            else:
+                raise ValueError(
+                    f"to: there is no device or dtype {what!r}; devices are "
+                    f"{', '.join(devices.PLUGINS)}, dtypes {', '.join(map(repr, dt.TENSOR_DTYPES))}"
+                )
         node = self.node
         if device is not None:
             node = convert.moved(node, devices.canonical(device))

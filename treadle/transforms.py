@@ -42,7 +42,8 @@ def value_and_grad(
         structures = []
         for number in numbers:
             if not -len(args) <= number < len(args):
-                raise TypeError(f"grad: there is no argument {number} among {len(args)}")
+                number_given = "1 was" if len(args) == 1 else f"{len(args)} were"
+                raise TypeError(f"grad: there is no argument {number}: {number_given} given")
             leaves, structure = flatten(args[number])
             own = [_argument(leaf, given) for leaf in leaves]
             wanted += [tensor.node for tensor in own]
@@ -76,6 +77,13 @@ def value_and_grad(
     return run
 
 
+def _kind(value: Any) -> str:
+    """A value that should have been another, in few words."""
+    if isinstance(value, tuple):
+        return f"a tuple of {len(value)}"
+    return f"a {type(value).__name__}"
+
+
 def _nobody() -> None:
     """In place of a weak reference to a cell: the gradient is returned, not left in one."""
 
@@ -85,6 +93,10 @@ def _argument(leaf: Any, given: dict[Node, Node]) -> Tensor:
     if not isinstance(leaf, Tensor):
         raise TypeError(
             f"grad: arguments to differentiate by are tensors, not {type(leaf).__name__}"
+        )
+    if not leaf.dtype.is_float:
+        raise TypeError(
+            f"grad: only floating-point tensors have a derivative; an argument is {leaf.dtype}"
         )
     stand_in = memory.defer(leaf.node, leaf.device)
     given[stand_in] = leaf.node
@@ -136,7 +148,7 @@ def scan(
     def body(carry: Any, x: Any) -> Any:
         returned = f(_tensors(carry, bindings), _tensors(x, bindings))
         if not isinstance(returned, tuple) or len(returned) != 2:
-            return returned
+            raise TypeError(f"scan: the function must return (carry, y), not {_kind(returned)}")
         parts = []
         for tree in returned:
             leaves, structure = flatten(tree)

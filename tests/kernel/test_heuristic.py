@@ -26,6 +26,7 @@ from kernels import (
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node
+from treadle.kernel import heuristic as heuristics
 from treadle.kernel import pipeline
 from treadle.kernel.actions import apply
 from treadle.kernel.build import build
@@ -112,6 +113,36 @@ def test_a_convolution_has_channels_in_lanes() -> None:
     assert any(line.startswith("stage arg2 at root") for line in actions)
     assert any(line.startswith("stage arg1") for line in actions)
     assert any(line.startswith("detach add0") for line in actions)
+
+
+def test_what_is_too_large_for_a_stack_lives_at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """out[i, j] = sum_k a[i, k] * max_l b[k, l]: the maxima are an array."""
+    i, j, k, m = ranges(3, 4, 50, 6)
+    inner = reduce("max", load(buffer(2, 50, 6), k, m), m)
+    value = reduce("add", ops.MUL(load(buffer(1, 3, 50), i, k), inner), k)
+    root = sink(store(buffer(0, 3, 4), value, i, j))
+    assert not any(line.startswith("place") for line in chosen(root))
+    monkeypatch.setattr(heuristics, "TASK_MEMORY", 128)
+    actions = heuristic(build(root, CPU), CPU)
+    assert "place max0 root" in show_actions(actions).splitlines()
+    check(root, actions)
+
+
+def test_a_task_that_needs_too_much_memory_is_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heuristics, "TASK_MEMORY", 64)
+    root = softmax(300, 200)
+    actions = heuristic(build(root, CPU), CPU)
+    assert not any(line.startswith(("grid", "keep")) for line in show_actions(actions).splitlines())
+    check(root, actions)
+
+
+def test_a_long_sum_is_packed_in_blocks() -> None:
+    narrow = replace(CPU, cache_bytes=(32768, 1 << 17, 32 << 20))
+    text = show_actions(heuristic(build(matmul(100, 700, 2100), narrow), narrow))
+    lines = text.splitlines()
+    assert "split k: kb | ki(700)" in lines
+    assert "subtotal add0 at io" in lines and "stage arg2 at kb as panel" in lines
+    check(matmul(13, 70, 21), parse_actions(text.replace("ki(700)", "ki(6)")))
 
 
 def test_lists_print_and_parse_back() -> None:

@@ -55,13 +55,9 @@ class Compiled:
 @functools.cache
 def source_digest(plugin: str) -> str:
     """A digest of every source file that decides what code a kernel becomes."""
-    files = [
-        path
-        for part in ("ir", "kernel", f"backend/{plugin}", "backend/base.py")
-        for path in sorted(
-            (PACKAGE / part).rglob("*.py") if (PACKAGE / part).is_dir() else [PACKAGE / part]
-        )
-    ]
+    files = [PACKAGE / "backend" / "base.py"]
+    for folder in ("ir", "kernel", f"backend/{plugin}"):
+        files += sorted((PACKAGE / folder).rglob("*.py"))
     return disk.digest(*(path.read_bytes() for path in files))
 
 
@@ -77,7 +73,7 @@ def _key(kernel: Node, backend: Backend, plugin: str) -> str:
 
 
 class Compiler:
-    """The compiled kernels of one backend in this process."""
+    """The compiled kernels of one backend in this process. plugin: the backend's folder."""
 
     def __init__(self, backend: Backend, plugin: str) -> None:
         self.backend = backend
@@ -86,8 +82,7 @@ class Compiler:
         self.modules: dict[str, Library] = {}
 
     def get(self, kernels: Sequence[Node]) -> list[Compiled]:
-        """Each kernel compiled: from this process, from the disk, or now (all that lack in one
-        go)."""
+        """Each kernel compiled: from this process, from the disk, or now (all the rest at once)."""
         settings = config.code_settings()
         missing: dict[Node, str] = {}
         for kernel in kernels:
@@ -128,10 +123,9 @@ class Compiler:
         library = self._load(module, code)
         disk.write(f"{module}.code", code)
         result = []
-        for (_, key), low in zip(missing.items(), lowered, strict=True):
-            launches = tuple(
-                _launch(function, low.chunks[n]) for n, function in enumerate(low.functions)
-            )
+        for key, low in zip(missing.values(), lowered, strict=True):
+            pairs = zip(low.functions, low.chunks, strict=True)
+            launches = tuple(_launch(function, chunks) for function, chunks in pairs)
             compiled = Compiled(launches, low.scratch)
             disk.write(f"{key}.json", _to_json(module, compiled))
             result.append(self._link(compiled, library))

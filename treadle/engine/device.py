@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +19,22 @@ def canonical(name: str | None) -> str:
     """The device's own spelling; None is the default device (the knob DEVICE)."""
     found = str(config.DEVICE.value if name is None else name).upper()
     if found not in PLUGINS:
-        raise ValueError(f"there is no device {name!r}; there are {', '.join(PLUGINS)}")
-    return found
+        wrong = f"device {name!r}" if name is not None else f"device DEVICE={config.DEVICE.value!r}"
+        raise ValueError(f"there is no {wrong}; there are {', '.join(PLUGINS)}")
+    return _present() if name is None and found == "CPU" else found
+
+
+@functools.cache
+def _present() -> str:
+    """CPU; without llvmlite the interpreter serves."""
+    if extras.is_installed("llvmlite"):
+        return "CPU"
+    warnings.warn(
+        "llvmlite is not installed, so everything is computed with the slow device INTERP: "
+        "pip install treadle, or set DEVICE=C to use a C compiler",
+        stacklevel=2,
+    )
+    return "INTERP"
 
 
 @functools.cache

@@ -1,13 +1,17 @@
 """The disk cache of compiled code: small files that may be lost, damaged or written by several
 processes at once, and are then simply not there.
 
-A *module* file holds object code and, for every kernel in it, the text the engine needs to launch
-it. An *index* file per kernel key names its module. Every file starts with a digest of the rest, so
-that a truncated or damaged one reads as missing; files appear by an atomic rename.
+Every file starts with a digest of the rest, so that a truncated or damaged one reads as missing;
+files appear by an atomic rename. What is in them is the caller's: `compile.py` keeps the code of a
+module in one file, and for each kernel another, which says how it is launched and in which module
+it is. When a process that has written something ends, the cache is cut to its limit.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
 import hashlib
 import os
 import struct
@@ -17,8 +21,8 @@ from pathlib import Path
 from treadle import config
 from treadle.log import emit
 
-DIGEST = 16
-LIMIT_BYTES = 512 << 20
+DIGEST = 16  # bytes
+LIMIT_BYTES = 512 << 20  # of all files
 
 
 def digest(*parts: bytes | str) -> str:
@@ -66,12 +70,18 @@ def write(name: str, content: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.blake2b(content, digest_size=DIGEST).digest() + content)
         os.replace(temporary, place / name)
+        _trim_at_exit()
     except OSError as error:
         emit("cache.unwritable", name=name, error=str(error))
 
 
+@functools.cache
+def _trim_at_exit() -> None:
+    atexit.register(trim)
+
+
 def trim(limit: int = LIMIT_BYTES) -> None:
-    """Delete the entries used longest ago until the cache is at most `limit` bytes."""
+    """Delete the entries written longest ago until the cache is at most `limit` bytes."""
     entries = []
     for path in folder().glob("*"):
         try:
@@ -82,5 +92,6 @@ def trim(limit: int = LIMIT_BYTES) -> None:
     for _, size, path in sorted(entries):
         if total <= limit:
             break
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # another process may be reading it
+            path.unlink()
         total -= size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node, toposort
@@ -27,8 +28,8 @@ def estimate(kernel: Node, variables: dict[str, int]) -> Estimate:
     nodes = toposort(kernel)
     for node in nodes:
         if node.op is ops.RANGE:
-            size = node.arg[1]
-            sizes[node.arg[0]] = size if isinstance(size, int) else index.evaluate(size, variables)
+            number, size = node.arg
+            sizes[number] = index.evaluate(size, variables)
     loads = stores = moved = operations = 0
     read: dict[Node, int] = {}
     for node in nodes:
@@ -63,6 +64,7 @@ def total_of(parts: Iterable[Estimate]) -> Estimate:
 
 
 def _mask(nodes: tuple[Node, ...]) -> int:
+    """The ranges that one of the nodes depends on, as bits."""
     free = 0
     for node in nodes:
         free |= node.free
@@ -70,18 +72,14 @@ def _mask(nodes: tuple[Node, ...]) -> int:
 
 
 def _points(mask: int, sizes: dict[int, int]) -> int:
-    total = 1
-    for number, size in sizes.items():
-        if mask >> number & 1:
-            total *= size
-    return total
+    """How many values these ranges take together."""
+    return prod(size for number, size in sizes.items() if mask >> number & 1)
 
 
 def _elements(array: Node, variables: dict[str, int]) -> int:
+    """How many elements a buffer has; at most so many where a variable has no value."""
+    shape = array.arg[1]
     try:
-        total = 1
-        for size in array.arg[1]:
-            total *= size if isinstance(size, int) else index.evaluate(size, variables)
-        return total
-    except KeyError:
-        return numel(array.arg[1])
+        return prod(index.evaluate(size, variables) for size in shape)
+    except ValueError:
+        return numel(shape)

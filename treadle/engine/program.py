@@ -1,8 +1,7 @@
-"""A Program: what one native call runs. Kernels in order, a memory plan, inputs and outputs.
+"""A Program: what one native call runs. It is made from a schedule and a backend.
 
-It is made from a schedule. `Program.run` fills the table of slots (addresses of inputs, outputs and
-the arena; run-time scalars; bound variables) and calls the runner once. Eager evaluation runs every
-graph this way.
+`Program.run` fills the table of slots (the addresses of inputs, outputs and temporaries; run-time
+numbers; the values of variables) and calls the runner once, which does the kernels in order.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,8 @@ class Slots:
     known: dict[Any, int] = field(default_factory=dict)  # what -> slot
 
     def of(self, what: Any) -> int:
-        """The slot of `what`: ("buffer", n), ("scalar", n), ("variable", name) ..."""
+        """The slot of `what`: ("buffer", n), ("scalar", n), ("scratch", n), ("variable", name),
+        ("size", node) or ("constant", value)."""
         if what not in self.known:
             self.known[what] = self.count
             self.count += 1
@@ -182,8 +183,10 @@ class Program:
         return tuple(steps)
 
     def _launches(self, call: Call) -> list[Launched]:
+        """The functions of a call's kernel, in order. Their last parameter is the code of the
+        call's first check."""
         compiled = self.kernels[call.kernel]
-        base = self.slots.constant(len(self.checks) + 1)
+        first_code = self.slots.constant(len(self.checks) + 1)
         self.checks += call.checks
         scratch = []
         for size in compiled.scratch:
@@ -195,25 +198,24 @@ class Program:
             tasks = launch.tasks
             if isinstance(tasks, Node):
                 tasks = index.dim(index.substitute(tasks, _given(call, tasks)))
-            launches.append(Launched(address, (*slots, base), tasks, launch.chunks))
+            launches.append(Launched(address, (*slots, first_code), tasks, launch.chunks))
         return launches
 
     def _slot(self, call: Call, kind: str, which: Any, scratch: list[int]) -> int:
+        """The slot of one parameter (see `Launch.params`); scratch: the slots of scratch buffers,
+        which are numbered after the call's own."""
         if kind == "buffer":
-            own = len(call.buffers)
-            return (
-                self.slots.of(("buffer", call.buffers[which]))
-                if which < own
-                else scratch[which - own]
-            )
+            if which >= len(call.buffers):
+                return scratch[which - len(call.buffers)]
+            return self.slots.of(("buffer", call.buffers[which]))
         if kind == "scalar":
             return self.slots.of(("scalar", call.scalars[which].arg))
         value = call.variables.get(which)
         if value is None:
             return self.slots.of(("variable", which))
-        return (
-            self.slots.constant(value) if isinstance(value, int) else self.slots.of(("size", value))
-        )
+        if isinstance(value, int):
+            return self.slots.constant(value)
+        return self.slots.of(("size", value))
 
     # ---- running ---------------------------------------------------------------------------------
     def run(
@@ -242,28 +244,28 @@ class Program:
         for size, slot in self.sizes:
             slots[slot] = index.evaluate(size, variables)
         self.native.set_sizes(variables)
-        hold = self._temporary_memory(slots, variables)
+        held = self._temporary_memory(slots, variables)
         records.flag[0] = 0
         if config.DEBUG:
             self._run_timed(runner, variables)
         else:
             runner.run(records)
-        del hold
+        del held  # not before: from here on others may write to this memory
         return int(records.flag[0])
 
     def _temporary_memory(self, slots: Any, variables: dict[str, int]) -> list[Buffer]:
         """The arena and the scratch buffers, from the allocator for this run; their addresses are
         written to the slots."""
-        hold = []
+        held = []
         if self.schedule.arena:
             arena = Buffer(self.schedule.arena)
-            hold.append(arena)
+            held.append(arena)
             slots[self.temporary_slots] = self.temporary_offsets + arena.address
         for slot, size in self.scratch:
-            buffer = Buffer(size if isinstance(size, int) else index.evaluate(size, variables))
-            hold.append(buffer)
+            buffer = Buffer(index.evaluate(size, variables))
+            held.append(buffer)
             slots[slot] = buffer.address
-        return hold
+        return held
 
     def _run_timed(self, runner: Any, variables: dict[str, int]) -> None:
         """Run step by step, with the seconds of each step in the event "run"."""
@@ -293,7 +295,4 @@ def _given(call: Call, size: Node) -> dict[Node, int | Node]:
 
 def nbytes(info: BufferInfo, variables: dict[str, int]) -> int:
     """The bytes of a buffer under these values of the variables."""
-    total = info.dtype.itemsize
-    for size in info.shape:
-        total *= size if isinstance(size, int) else index.evaluate(size, variables)
-    return total
+    return info.dtype.itemsize * prod(index.evaluate(size, variables) for size in info.shape)

@@ -7,11 +7,9 @@ The way of a value (the schedule cache is keyed by the normal form):
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +17,7 @@ import numpy as np
 
 from treadle import config
 from treadle.backend.base import Target
+from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine import failure
 from treadle.engine.cell import Cell
@@ -81,7 +80,8 @@ def realize(cells: Iterable[Cell]) -> None:
         wanted_cells = [cell for cell in cells if not settled(cell)]
         if not wanted_cells:
             return
-        jobs, bindings = gather(wanted_cells)
+        with without_collector():
+            jobs, bindings = gather(wanted_cells)
         for level in range(max(job.level for job in jobs) + 1):
             run([job for job in jobs if job.level == level], bindings)
         for job in jobs:
@@ -156,6 +156,7 @@ def out_of_range(
     return IndexError(message)
 
 
+@without_collector()
 def program_of(device: str, jobs: Sequence[Job]) -> tuple[Program, Normal]:
     """The Program that computes these jobs, and the normal form that says what its numbers mean."""
     normal = normalise([job.node for job in jobs])
@@ -196,20 +197,6 @@ def find(device: str, normal: Normal, assigns: dict[int, int]) -> Program:
     return program
 
 
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """A block that makes many nodes, none of them garbage: the cyclic collector would walk them
-    all, again and again, and find nothing."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
-
-
-@without_collector()
 def build(device: str, roots: tuple[Node, ...], assigns: dict[int, int]) -> Program:
     """Simplify, schedule, compile."""
     backend = devices.backend(device)

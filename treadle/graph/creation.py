@@ -74,7 +74,10 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = 
     if step == 0:
         raise ValueError("arange: step must not be 0")
     if any(isinstance(number, float) for number in (start, end, step)):
-        count = max(0, math.ceil((float(end) - float(start)) / float(step)))
+        span = (float(end) - float(start)) / float(step)
+        if not math.isfinite(span):
+            raise ValueError(f"arange: {start}, {end}, {step} do not give a number of elements")
+        count = max(0, math.ceil(span))
         return _line(count, float(start), float(step), dtype or float32)
     first, last, stride = as_dim(start), as_dim(end), as_dim(step)
     if not isinstance(first, int) or not isinstance(stride, int):

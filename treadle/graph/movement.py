@@ -378,6 +378,11 @@ def pad_method(x: Node, pad: Any, mode: str = "constant", value: bool | int | fl
         (shapes.greatest(0, shapes.subtract(0, low)), shapes.add(size, shapes.least(0, high)))
         for (low, high), size in zip(pairs, x.shape)
     ]
+    for axis, (start, stop) in enumerate(kept):
+        if shapes.at_most(start, stop) is False:
+            raise ValueError(
+                f"pad: {text(pairs[axis])} takes more than dimension {axis} of {text(x.shape)} has"
+            )
     x = shrink(x, kept)
     added = [(shapes.greatest(0, low), shapes.greatest(0, high)) for low, high in pairs]
     if mode == "constant":

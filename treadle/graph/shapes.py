@@ -198,6 +198,7 @@ def broadcast_shapes(*shapes: Shape, name: str = "broadcast") -> Shape:
 def _broadcast_two(a: Shape, b: Shape, name: str) -> Shape:
     if not b:
         return a
+    given = a, b
     if len(a) < len(b):
         a = (1,) * (len(b) - len(a)) + a
     elif len(b) < len(a):
@@ -212,7 +213,7 @@ def _broadcast_two(a: Shape, b: Shape, name: str) -> Shape:
             sizes.append(x)
         else:
             raise ValueError(
-                f"{name}: shapes {text(a)} and {text(b)} do not broadcast: "
-                f"{dim_text(x)} against {dim_text(y)} in dimension {axis}"
+                f"{name}: shapes {text(given[0])} and {text(given[1])} do not broadcast: "
+                f"{dim_text(x)} against {dim_text(y)} in dimension {axis - len(a)}"
             )
     return tuple(sizes)

@@ -30,6 +30,7 @@ from treadle.kernel.kernel import (
     Range,
     ScheduleError,
     Stmt,
+    home,
     loads,
 )
 
@@ -471,3 +472,26 @@ class Prefetch:
             raise ScheduleError("it must look ahead by at least 1")
         wish = (self.buffer, leaf.name, self.ahead)
         return kernel.with_statement(replace(statement, prefetch=(*statement.prefetch, wish)))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a scratch buffer lives: "thread", or "root" for what is too large for a stack."""
+
+    name: str
+    scope: str
+
+    def __str__(self) -> str:
+        return f"place {self.name} {self.scope}"
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        if self.name not in kernel.scratch:
+            names = ", ".join(kernel.scratch)
+            raise ScheduleError(f"no scratch buffer is called {self.name!r}; there are {names}")
+        if self.scope not in ("thread", "root"):
+            raise ScheduleError(f"a buffer lives in thread or root, not {self.scope!r}")
+        for leaf in home(kernel, self.name):
+            if self.scope == "root" and kernel.leaves[leaf].kind == "grid":
+                raise ScheduleError(f"each task of {leaf} has its own {self.name}")
+        changed = replace(kernel.scratch[self.name], scope=self.scope)
+        return replace(kernel, scratch={**kernel.scratch, self.name: changed})

@@ -31,6 +31,7 @@ SUM_BLOCK = 1024  # terms of a sum whose panel is packed at a time, about
 TASKS_PER_THREAD = 4
 SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread number
 TRANSPOSED = 3.0  # cycles to pack an element against its order
+TRANSPOSED_FAR = 8.0  # the same of a factor that the second cache does not hold
 STORE_APART = 1.6  # cycles to store an element by loops of its own
 LONG_ENDING = 160  # operations on a tile's results beyond which they get loops of their own
 PANEL_ROWS = 96  # rows for which packing what is contiguous already pays
@@ -167,7 +168,9 @@ def _outer_choice(plan: Plan, contraction: Contraction, lanes: str, row: str) ->
         plan.kernel, [n for n in contraction.outputs if n not in (lanes, row)]
     )
     if packed:
-        cycles += _elements(moving[0]) * (0.2 if contiguous else TRANSPOSED)
+        near = _elements(moving[0]) * moving[0].dtype_bytes <= plan.target.cache_bytes[1] // 2
+        against = TRANSPOSED if near else TRANSPOSED_FAR
+        cycles += _elements(moving[0]) * (0.2 if contiguous else against)
     elif not contiguous:
         cycles *= ALONE
     elif any(_guard(a).free & node.free for a in moving):
@@ -243,7 +246,7 @@ def axis_of(plan: Plan, load: Node, name: str) -> int | None:
 # per way of reading: (vectors read per row, cycles of a step beside products, the same per row,
 # cycles at the end per vector of the tile). "near": the vector factor is packed or stays in the
 # second cache; "far": it is walked in memory; "dot": the lanes lie along the sum.
-_READING = {"near": (1, 0.3, 0.05, 2), "far": (1, 10.0, 0.5, 2), "dot": (2, 0.3, 0.05, 36)}
+_READING = {"near": (1, 0.3, 0.05, 2), "far": (1, 3.0, 0.5, 2), "dot": (2, 0.3, 0.05, 36)}
 
 
 def _cycles(rows: int, vectors: int, steps: int, reading: str) -> float:
@@ -459,18 +462,15 @@ def _stage_guarded(plan: Plan, choice: Choice, at: str) -> None:
 
 
 def _store_lanes(plan: Plan, choice: Choice) -> str | None:
-    """The range along which stores of their own run: one that is contiguous. None if the tile can
-    store its results as they are: along its lanes, with little to do for each."""
+    """The range along which stores of their own run: a contiguous one, or "" if there is none.
+    None if the tile stores its results as they are: along its lanes, with little to do for each."""
     tile = choice.tile
     statement = choice.contraction.statement
     ending = sum(plan.facts[s.name].cost for s in plan.kernel.statements if s is not statement)
-    inside = choice.lanes in choice.contraction.outputs and _stored_along(plan, choice.lanes)
-    if inside and ending * tile.rows * tile.vectors <= LONG_ENDING:
+    along = _stored_along(plan, choice.lanes) or choice.lanes in choice.contraction.summed
+    if along and ending * tile.rows * tile.vectors <= LONG_ENDING:
         return None
-    for name in (choice.column, choice.row):
-        if _stored_along(plan, name):
-            return name
-    return choice.column if ending * tile.rows * tile.vectors > LONG_ENDING else None
+    return next((n for n in (choice.column, choice.row) if _stored_along(plan, n)), "")
 
 
 def _store_apart(plan: Plan, choice: Choice, along: str) -> None:
@@ -478,6 +478,8 @@ def _store_apart(plan: Plan, choice: Choice, along: str) -> None:
     statement = plan.kernel.statement(choice.contraction.statement.name)
     loops = [name for name in kept(statement) if plan.kernel.leaves[name].kind in ("grid", "loop")]
     plan.do(Detach(statement.name, loops[-1], "t"))
+    if not along:
+        return
     lanes = f"t{along}"
     leaf = plan.kernel.leaves[lanes]
     width = plan.target.lanes(statement.values[0].dtype)

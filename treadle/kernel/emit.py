@@ -311,7 +311,7 @@ class Emitter:
         offset, *guards = operands
         own = node.src[0].arg[0] in self.defined
         buffer = self.buffer(node.src[0])
-        if own:
+        if isinstance(node.src[0].arg[0], str):
             held = self.scopes[-1].registers.get((buffer, offset))
             if held is not None and held.dtype.lanes == lanes and depth == len(self.scopes) - 1:
                 return held

@@ -22,6 +22,7 @@ from treadle.kernel.actions import (
     Action,
     Fuse,
     Hint,
+    Place,
     Prefetch,
     Reorder,
     Split,
@@ -33,7 +34,8 @@ from treadle.kernel.actions import (
 from treadle.kernel.analysis import points, upper
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt
-from treadle.kernel.plan import SERIAL_WORK, TASK_WORK, Plan
+from treadle.kernel.layout import layouts
+from treadle.kernel.plan import SERIAL_WORK, TASK_MEMORY, TASK_WORK, Plan
 from treadle.kernel.stage import Keep
 
 CHUNK = 65_536  # elements of a task of a flat loop over much memory
@@ -51,21 +53,43 @@ def heuristic(kernel: Kernel, target: Target) -> list[Action]:
 def schedule(kernel: Kernel, target: Target) -> Plan:
     """The kernel scheduled by the heuristic, with the actions that did it."""
     plan = Plan(kernel, target)
+    _choose(plan)
+    if not _settle(plan):  # a task needs more memory than there is: one loop after the other
+        plan = Plan(kernel, target)
+        _settle(plan)
+    return plan
+
+
+def _choose(plan: Plan) -> None:
     work = plan.work()
     merge(plan)
     found = contraction.find(plan)
     if found is not None:
         contraction.schedule(plan, found)
-        return plan
+        return
     keep_dear_values(plan)
     lanes = choose_lanes(plan)
     if by_columns(plan, lanes, work):
-        return plan
+        return
     choose_tasks(plan, lanes, work)
     for leaf in lanes:
         split_lanes(plan, leaf, lanes[leaf], work)
     ask_ahead(plan)
-    return plan
+
+
+def _settle(plan: Plan) -> bool:
+    """Moves scratch buffers that are too large for a stack to memory of the caller's. False if a
+    task has one of its own."""
+    sizes = layouts(plan.kernel)
+    for scratch in list(plan.kernel.scratch.values()):
+        if scratch.scope != "thread" or scratch.name not in sizes:
+            continue
+        if upper(sizes[scratch.name].size) * scratch.node.dtype.itemsize > TASK_MEMORY:
+            try:
+                plan.do(Place(scratch.name, "root"))
+            except ScheduleError:
+                return False
+    return True
 
 
 # ---- merge ---------------------------------------------------------------------------------------

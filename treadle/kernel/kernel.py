@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 from math import prod
+from typing import Any
 
 from treadle.backend.base import Target
 from treadle.ir import index, ops
@@ -243,6 +244,11 @@ class Kernel:
         start = index.substitute(owner.value, _ranges_only(outside))
         last = owner.extent - 1 - index.bounds(tile)[1]
         return owner.value if last < 0 else index.add(index.minimum(start, last), tile)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What was found out about this kernel, to be looked up again."""
+        return {}
 
     @cached_property
     def _memo(self) -> dict[tuple[Node, int], Node]:

@@ -59,7 +59,13 @@ def buffer_offset(buffer: Node, place: Sequence[Node]) -> Node:
 
 
 def layouts(kernel: Kernel) -> dict[str, Layout]:
-    """The layout of every scratch buffer."""
+    """The layout of every scratch buffer, by name."""
+    if "layouts" not in kernel.facts:
+        kernel.facts["layouts"] = _layouts(kernel)
+    return kernel.facts["layouts"]  # type: ignore[no-any-return]
+
+
+def _layouts(kernel: Kernel) -> dict[str, Layout]:
     places: dict[str, list[tuple[Node, ...]]] = {name: [] for name in kernel.scratch}
     writers: dict[str, Stmt] = {}
     for statement in kernel.statements:
@@ -84,8 +90,7 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
         shared = tuple(leaf for leaf in shared if kernel.leaves[leaf].kind != "local")
     bits = sum(kernel.leaves[leaf].bit for leaf in shared)
     # a read may not be hoisted out of a loop around the writer, even if that runs only once
-    around = () if scratch.scope == ROOT else writer.order
-    loops = (leaf for leaf in around if kernel.leaves[leaf].kind not in ("unroll", "vector"))
+    loops = (leaf for leaf in writer.order if kernel.leaves[leaf].kind not in ("unroll", "vector"))
     mask = sum(kernel.leaves[leaf].bit for leaf in {*shared, *loops})
     nodes = (kernel.leaves[leaf].node for leaf in shared)
     leaves = tuple(n for n in nodes if n.op is ops.RANGE)

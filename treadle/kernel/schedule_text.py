@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from treadle.kernel.actions import Action, Fuse, Hint, Kind, Prefetch, Reorder, Split, Tail
+from treadle.kernel.actions import Action, Fuse, Hint, Kind, Place, Prefetch, Reorder, Split, Tail
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.gpu import Mma, Occupancy, Persist, Skew, Snake
 from treadle.kernel.kernel import SCOPES, ScheduleError
@@ -26,7 +26,7 @@ from treadle.kernel.retile import Detach, StageStore, Subtotal
 from treadle.kernel.stage import Keep, Stage
 
 _VERBS = (
-    "cooperate, detach, fuse, grid, hint, keep, local, mma, occupancy, persist, prefetch, "
+    "cooperate, detach, fuse, grid, hint, keep, local, mma, occupancy, persist, place, prefetch, "
     "reorder, skew, snake, split, stage, subtotal, tail, unroll, vector"
 )
 _NAME = r"\w+"
@@ -129,6 +129,7 @@ _FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
         (rf"(grid|local|unroll|vector) ({_LIST})(?: slot (\d+))?", _kind),
         (rf"tail ({_NAME}) ({_NAME})", Tail),
         (rf"hint ({_NAME}) ({_NAME})", Hint),
+        (rf"place ({_NAME}) (thread|root)", Place),
         (
             rf"prefetch ({_NAME}) in ({_NAME}) along ({_NAME}) (\d+)",
             lambda buffer, name, leaf, n: Prefetch(buffer, name, leaf, int(n)),
