@@ -52,7 +52,7 @@ class Knob(Generic[T]):
     def set(self, value: T) -> Iterator[None]:
         """The knob set to `value` inside a `with` block. TypeError if it is not of its type."""
         if not isinstance(value, type(self.default)):
-            kind = "an integer" if isinstance(self.default, int) else "a text"
+            kind = {int: "an integer", str: "a text"}[type(self.default)]
             raise TypeError(f"{self.name} takes {kind} ({self.doc}), not {value!r}")
         before, self.value = self.value, value
         try:

@@ -9,14 +9,18 @@ A program is made once for all the values that a Variable may have:
 
 from __future__ import annotations
 
+from functools import total_ordering
 from typing import Any
 
+from treadle.engine.cell import bind
 from treadle.ir import index
 from treadle.ir.node import Node, Shape
 
 
+@total_ordering
 class Dim:
-    """A symbolic size and the value it has now. Arithmetic gives Dims; `int(d)` is the value."""
+    """A symbolic size and the value it has now. Arithmetic gives Dims; `int(d)` is the value, by
+    which sizes compare."""
 
     __slots__ = ("bindings", "node")
 
@@ -30,19 +34,21 @@ class Dim:
     __index__ = __int__
 
     def __repr__(self) -> str:
-        return (
-            f"<size {int(self)} bound to {', '.join(f'{k}={v}' for k, v in self.bindings.items())}>"
-        )
+        bound = ", ".join(f"{name}={value}" for name, value in self.bindings.items())
+        return f"<size {int(self)} bound to {bound}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, int | Dim) and int(self) == int(other)
+
+    def __lt__(self, other: int | Dim) -> bool:
+        return int(self) < int(other)
 
     def __hash__(self) -> int:
         return hash(int(self))
 
     def _combine(self, other: Any, function: Any, swap: bool = False) -> Any:
         if isinstance(other, Dim):
-            bindings = {**self.bindings, **other.bindings}
+            bindings = bind(self.bindings, other.bindings)
             second: Any = other.node
         elif isinstance(other, int):
             bindings, second = self.bindings, other
@@ -70,8 +76,14 @@ class Dim:
     def __floordiv__(self, other: Any) -> Any:
         return self._combine(other, index.floordiv)
 
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._combine(other, index.floordiv, swap=True)
+
     def __mod__(self, other: Any) -> Any:
         return self._combine(other, index.mod)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._combine(other, index.mod, swap=True)
 
 
 class Variable:

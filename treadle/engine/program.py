@@ -205,9 +205,10 @@ class Program:
         """The slot of one parameter (see `Launch.params`); scratch: the slots of scratch buffers,
         which are numbered after the call's own."""
         if kind == "buffer":
-            if which >= len(call.buffers):
-                return scratch[which - len(call.buffers)]
-            return self.slots.of(("buffer", call.buffers[which]))
+            position, own = int(which), len(call.buffers)
+            if position >= own:
+                return scratch[position - own]
+            return self.slots.of(("buffer", call.buffers[position]))
         if kind == "scalar":
             return self.slots.of(("scalar", call.scalars[which].arg))
         value = call.variables.get(which)
