@@ -19,7 +19,7 @@ from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
-from treadle.engine.history import fold, tracked, unfold
+from treadle.engine.history import fold, track, tracked, unfold
 from treadle.engine.jobs import device_of
 from treadle.engine.realize import LOCK, realize
 from treadle.engine.storage import memory
@@ -295,7 +295,7 @@ class Tensor(Vocabulary, Cell):
         """This cell is `leaf` from now on, and its gradient is wanted."""
         tracked.pop(self.node, None)
         self.node = leaf
-        tracked[leaf] = convert.reference(self, tracked, leaf)
+        track(self, leaf)
 
     @property
     def is_leaf(self) -> bool:
@@ -338,7 +338,7 @@ class Tensor(Vocabulary, Cell):
             )
         for leaf, node in zip(found, fold(found.values(), folded), strict=True):
             cell = tracked[leaf]()
-            if cell is not None:
+            if isinstance(cell, Tensor):  # None: nobody holds it any more
                 kept = node if create_graph else build.stop_gradient(node)
                 new = Tensor._of(kept, self.bindings)
                 cell.grad = new if cell.grad is None else cell.grad + new
@@ -351,6 +351,7 @@ class Tensor(Vocabulary, Cell):
         return [Tensor._of(node, self.bindings) for node in nodes]
 
     def _seed(self, gradient: Any) -> Node:
+        """The cotangent of this tensor: what was given, or 1."""
         if gradient is not None:
             node, _ = convert.operand(gradient, self)
             return build.cast(build.expand(node, self.node.shape), self.dtype)

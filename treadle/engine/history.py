@@ -8,15 +8,29 @@ instead of computing them again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 
+from treadle.engine.cell import Cell
 from treadle.engine.storage import memory
 from treadle.graph.scan import substitute
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 
-tracked: dict[Node, Any] = {}  # leaf -> weak reference to the cell that requires its gradient
+# leaf -> what gives the cell that requires its gradient (None once the cell is gone)
+tracked: dict[Node, Callable[[], Cell | None]] = {}
+
+
+def track(cell: Cell, leaf: Node) -> None:
+    """`cell` requires the gradient of `leaf`, until it goes."""
+    leaf_reference = weakref.ref(leaf)
+
+    def gone(reference: object) -> None:
+        node = leaf_reference()
+        if node is not None and tracked.get(node) is reference:
+            del tracked[node]
+
+    tracked[leaf] = weakref.ref(cell, gone)
 
 
 def carries_gradient(leaves: Sequence[Node]) -> bool:

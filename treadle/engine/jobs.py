@@ -25,9 +25,9 @@ class Job:
 
     value: its graph; node: the same, cut at copies between devices. target: the leaf whose memory
     it may take over. cell: who asked for it; leaf: the deferred leaf that it fills (one of the two
-    is None). level: in which round it runs. reads: the leaves below it, a bit each. tracked: whether
-    the value may be differentiated. device: where it runs, that of its leaves. transfer: the node
-    is a leaf on another device, whose bytes are copied.
+    is None). level: in which round it runs. reads: the leaves below it, a bit each. tracked:
+    whether the value may be differentiated. device: where it runs, that of its leaves. transfer:
+    the node is a leaf on another device, whose bytes are copied.
     """
 
     __slots__ = (
@@ -189,8 +189,8 @@ def set_devices(jobs: Sequence[Job], bits: dict[Node, int]) -> None:
         places = [device for device, mask in masks.items() if job.reads & mask]
         if len(places) > 1:
             raise ValueError(
-                f"tensors on the devices {' and '.join(sorted(places))} meet in one operation: move "
-                f'one of them, for example x.to("{min(places)}")'
+                f"tensors on the devices {' and '.join(sorted(places))} meet in one operation: "
+                f'move one of them, for example x.to("{min(places)}")'
             )
         job.device = places[0] if places else default
 
@@ -205,8 +205,10 @@ def set_tracked(jobs: Sequence[Job], bits: dict[Node, int]) -> None:
     for job in jobs:
         if job.cell is None or job.value.op is ops.STOP:
             continue
-        whole = job.node is job.value
-        job.tracked = bool(job.reads & wanted) if whole else carries_gradient(leaves_below(job.value))
+        if job.node is job.value:
+            job.tracked = bool(job.reads & wanted)
+        else:  # cut at copies: the leaves of what was copied count too
+            job.tracked = carries_gradient(leaves_below(job.value))
         if job.tracked and job.target is not None:
             job.target = job.cell.target = None
 
