@@ -5,9 +5,12 @@
 [3.0, 5.0]
 """
 
+from typing import Any
+
 from treadle import methods  # gives Tensor its methods
 from treadle.dims import Variable
 from treadle.generator import manual_seed
+from treadle.graph.public import NAMESPACE
 from treadle.ir.dtype import (
     bfloat16,
     bool_,
@@ -28,6 +31,21 @@ from treadle.tools.debug import explain
 from treadle.transforms import grad, scan, value_and_grad
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of the table of public names: `treadle.exp(x)`, `treadle.where(c, x, y)`. Each
+    is made when it is first used."""
+    if name not in NAMESPACE:
+        raise AttributeError(f"module 'treadle' has no attribute {name!r}")
+    made = globals()[name] = methods.function(name)
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *NAMESPACE})
+
+
 __all__ = [
     "Tensor",
     "Variable",

@@ -120,7 +120,8 @@ UNARY = (
 )  # fmt: skip
 BINARY = (
     lambda x, y: x - y, lambda x, y: x + y, lambda x, y: x * y * 0.1,
-    lambda x, y: x / (y.abs() + 1), lambda x, y: x.maximum(y), lambda x, y: (x > y).where(x, y * 0.5),
+    lambda x, y: x / (y.abs() + 1), lambda x, y: x.maximum(y),
+    lambda x, y: (x > y).where(x, y * 0.5),
 )  # fmt: skip
 REDUCTIONS = ("sum", "max", "min", "mean")
 

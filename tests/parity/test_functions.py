@@ -54,6 +54,12 @@ def first(name: str, number: int, *args: Any) -> Callable[..., Any]:
     return lambda x: getattr(x, name)(*args)[number]
 
 
+def attention(*xs: Any, **named: Any) -> Any:
+    """PyTorch's attention by its own formula: the fast kernel has no second derivative."""
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        return functional.scaled_dot_product_attention(*xs, **named)
+
+
 CASES: dict[str, list[Case]] = {
     "conv1d": [Case((n(2, 4, 9), n(6, 2, 3), n(6)), named={"stride": 2, "padding": 1, "groups": 2})],
     "conv2d": [
@@ -155,10 +161,10 @@ CASES: dict[str, list[Case]] = {
                               theirs=lambda x: torch.cat((x.mean((0, 2, 3)), x.var((0, 2, 3), unbiased=False))))],
     "group_norm": [Case((X4, n(4), n(4)), ours=lambda x, w, b: x.group_norm(2, w, b),
                         theirs=lambda x, w, b: functional.group_norm(x, 2, w, b))],
-    "dropout": [Case((S,), (0.5,), {"training": False})],
+    "dropout": [Case((S,), (0.0,))],  # with another p it draws numbers of its own
     "scaled_dot_product_attention": [
-        Case((n(2, 2, 3, 4), n(2, 2, 5, 4), n(2, 2, 5, 4))),
-        Case((n(2, 3, 4), n(2, 3, 4), n(2, 3, 4)), named={"is_causal": True}),
+        Case((n(2, 2, 3, 4), n(2, 2, 5, 4), n(2, 2, 5, 4)), theirs=attention),
+        Case((n(2, 3, 4), n(2, 3, 4), n(2, 3, 4)), named={"is_causal": True}, theirs=attention),
     ],
     "sum": [Case((X4,), ((1, 3),)), Case((S,), named={"dim": 1, "keepdim": True})],
     "prod": [Case((S,), (1,))],
@@ -173,9 +179,9 @@ CASES: dict[str, list[Case]] = {
     "take_along_dim": [Case((S, PICK), (0,))],
     "index_select": [Case((S, IDS), ours=lambda x, i: x.index_select(0, i),
                           theirs=lambda x, i: x.index_select(0, i))],
-    "scatter": [Case((S, PICK[:1], P), ours=lambda x, i, y: x.scatter(0, i, y),
+    "scatter": [Case((S, PICK[:1], P[:1]), ours=lambda x, i, y: x.scatter(0, i, y),
                      theirs=lambda x, i, y: x.scatter(0, i, y))],
-    "scatter_add": [Case((S, PICK, P), ours=lambda x, i, y: x.scatter_add(0, i, y),
+    "scatter_add": [Case((S, PICK, P[:2]), ours=lambda x, i, y: x.scatter_add(0, i, y),
                          theirs=lambda x, i, y: x.scatter_add(0, i, y))],
 }  # fmt: skip
 POSITIVE = ("sqrt", "rsqrt", "log", "log2", "log10", "log1p", "reciprocal")
@@ -208,7 +214,7 @@ IDS_OF_ALL = [f"{name}-{number}" for name in DIFFERENTIABLE for number, _ in enu
 
 
 def close(ours: np.ndarray, theirs: Any, what: str) -> None:
-    np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=1e-9, atol=1e-10, err_msg=what)
+    np.testing.assert_allclose(ours, theirs.detach().numpy(force=True), rtol=1e-9, atol=1e-10, err_msg=what)
 
 
 @pytest.mark.parametrize(("name", "case"), ALL, ids=IDS_OF_ALL)

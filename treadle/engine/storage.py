@@ -130,6 +130,7 @@ class _Memory:
         return node
 
     def is_deferred(self, leaf: Node) -> bool:
+        """Whether nothing has computed the value of a leaf yet."""
         return leaf.arg[0] in self.deferred
 
     def deferred_leaves(self) -> list[tuple[int, Node]]:
