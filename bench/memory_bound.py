@@ -10,23 +10,25 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 import numpy as np
 from timing import in_turns, table
 
 from treadle import Tensor
 
+Cases = dict[str, Callable[[], object]]
 SIZE = 16 << 20
 SIDE = 4096
 
-# what, bytes read and written per element of the input, target as a ratio of PyTorch's time
+# case -> the target: PyTorch's time divided by ours
 TARGETS = {
     "relu(a*2+1)": 2.3, "exp": 2.3, "sum axis 0": 1.8, "sum axis 1": 1.0, "sum of all": 1.0,
     "softmax": 1.5, "layer norm": 1.5,
 }  # fmt: skip
 
 
-def ours(x: Tensor, square: Tensor, weight: Tensor, bias: Tensor) -> dict[str, object]:
+def on_treadle(x: Tensor, square: Tensor, weight: Tensor, bias: Tensor) -> Cases:
     """The cases on treadle; each call computes anew and frees the last result."""
     return {
         "relu(a*2+1)": lambda: (x * 2 + 1).relu().realize(),
@@ -40,9 +42,7 @@ def ours(x: Tensor, square: Tensor, weight: Tensor, bias: Tensor) -> dict[str, o
     }
 
 
-def torchs(
-    x: np.ndarray, square: np.ndarray, weight: np.ndarray, bias: np.ndarray
-) -> dict[str, object]:
+def on_pytorch(x: np.ndarray, square: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> Cases:
     """The same on PyTorch."""
     import torch
 
@@ -62,23 +62,28 @@ def torchs(
     }
 
 
+def side_by_side(mine: Cases, theirs: Cases, name: str) -> Cases:
+    """One case on each library there is."""
+    return {"ours": mine[name]} | ({"torch": theirs[name]} if theirs else {})
+
+
 def main() -> None:
     generator = np.random.default_rng(0)
     x = generator.standard_normal(SIZE, dtype=np.float32)
     square = x.reshape(SIDE, SIDE)
     weight, bias = generator.standard_normal((2, SIDE), dtype=np.float32)
-    mine = ours(*(Tensor(v).realize() for v in (x, square, weight, bias)))
+    mine = on_treadle(*(Tensor(v).realize() for v in (x, square, weight, bias)))
+    theirs: Cases = {}
     try:
-        theirs = torchs(x, square, weight, bias)
+        theirs = on_pytorch(x, square, weight, bias)
     except ImportError:
-        theirs = {}
         print("PyTorch is not installed: its column is empty", file=sys.stderr)
-    copy = in_turns({"ours": mine["copy"], **({"torch": theirs["copy"]} if theirs else {})})
+    copy = in_turns(side_by_side(mine, theirs, "copy"))
     copy_rate = max(2 * x.nbytes / t.median for t in copy.values()) / 1e9
     rows = []
-    for name, call in mine.items():
-        times = in_turns({"ours": call, **({"torch": theirs[name]} if theirs else {})})
-        moved = 2 * x.nbytes if name not in ("sum axis 0", "sum axis 1", "sum of all") else x.nbytes
+    for name in mine:
+        times = in_turns(side_by_side(mine, theirs, name))
+        moved = x.nbytes if name.startswith("sum") else 2 * x.nbytes
         rate = moved / times["ours"].median / 1e9
         ratio = times["torch"].median / times["ours"].median if theirs else float("nan")
         torch_ms = f"{times['torch'].median * 1e3:.2f}" if theirs else "-"

@@ -319,7 +319,7 @@ class Tensor(Vocabulary, Cell):
         """The value, detached."""
         return self.detach()
 
-    @without_collector()
+    @without_collector
     def backward(self, gradient: Any = None, create_graph: bool = False) -> None:
         """Add d self / d x to `x.grad` for every tensor x that requires a gradient.
 

@@ -86,5 +86,8 @@ def test_the_demo_follows_pytorch(kind, dtype, steps, limit):
     theirs.eval()
     test = images[-50:].astype(dtype)
     np.testing.assert_allclose(
-        ours(Tensor(test)).numpy(), theirs(torch.tensor(test)).detach().numpy(), rtol=limit * 10, atol=limit * 10
+        ours(Tensor(test)).numpy(),
+        theirs(torch.tensor(test)).detach().numpy(),
+        rtol=limit * 10,
+        atol=limit * 10,
     )

@@ -61,7 +61,9 @@ def attention(*xs: Any, **named: Any) -> Any:
 
 
 CASES: dict[str, list[Case]] = {
-    "conv1d": [Case((n(2, 4, 9), n(6, 2, 3), n(6)), named={"stride": 2, "padding": 1, "groups": 2})],
+    "conv1d": [
+        Case((n(2, 4, 9), n(6, 2, 3), n(6)), named={"stride": 2, "padding": 1, "groups": 2})
+    ],
     "conv2d": [
         Case((X4, n(3, 4, 3, 2), n(3)), named={"stride": (2, 1), "padding": 1}),
         Case((X4, n(4, 2, 2, 2)), named={"dilation": 2, "groups": 2}),
@@ -76,7 +78,10 @@ CASES: dict[str, list[Case]] = {
     "max_pool2d": [Case((X4,), (2,)), Case((X4,), (3,), {"stride": 1, "padding": 1})],
     "max_pool3d": [Case((n(1, 2, 4, 4, 4),), (2,))],
     "avg_pool1d": [Case((n(2, 3, 9),), (3,), {"stride": 2, "padding": 1})],
-    "avg_pool2d": [Case((X4,), (2,)), Case((X4,), (3,), {"padding": 1, "count_include_pad": False})],
+    "avg_pool2d": [
+        Case((X4,), (2,)),
+        Case((X4,), (3,), {"padding": 1, "count_include_pad": False}),
+    ],
     "avg_pool3d": [Case((n(1, 2, 4, 4, 4),), (2,))],
     "add": [Case((S, P[:, :1]), named={"alpha": 3})],
     "sub": [Case((S, P[0]), named={"alpha": 2})],
@@ -112,19 +117,28 @@ CASES: dict[str, list[Case]] = {
     "repeat": [Case((S,), (2, 1, 3))],
     "tile": [Case((S,), ((2, 1),))],
     "cat": [Case((S, P, S), named={"dim": 1}, ours=several(Tensor.cat), theirs=several(torch.cat))],
-    "stack": [Case((S, P), named={"dim": 1}, ours=several(Tensor.stack), theirs=several(torch.stack))],
+    "stack": [
+        Case((S, P), named={"dim": 1}, ours=several(Tensor.stack), theirs=several(torch.stack))
+    ],
     "split": [Case((S,), ours=first("split", 0, 3, 1), theirs=first("split", 0, 3, 1))],
     "chunk": [Case((S,), ours=first("chunk", 1, 2), theirs=first("chunk", 1, 2))],
     "unbind": [Case((S,), ours=first("unbind", 2), theirs=first("unbind", 2))],
     "pad": [
         Case((X4,), ((1, 2, 0, 1),), {"value": 0.5}),
-        *[Case((X4,), ((1, 2, 2, 1),), {"mode": mode}) for mode in ("reflect", "replicate", "circular")],
+        *[
+            Case((X4,), ((1, 2, 2, 1),), {"mode": mode})
+            for mode in ("reflect", "replicate", "circular")
+        ],
     ],
     "shrink": [Case((S,), ((None, (1, 3)),), theirs=lambda x, regions: x[:, 1:3])],
     "diagonal": [Case((n(3, 3),))],
     "tril": [Case((S,), (-1,))],
     "triu": [Case((S,), (1,))],
-    "matmul": [Case((n(2, 3, 4), n(4, 5))), Case((n(4), n(2, 4, 3))), Case((n(2, 1, 3, 4), n(3, 4, 2)))],
+    "matmul": [
+        Case((n(2, 3, 4), n(4, 5))),
+        Case((n(4), n(2, 4, 3))),
+        Case((n(2, 1, 3, 4), n(3, 4, 2))),
+    ],
     "dot": [Case((n(5), n(5)))],
     "mv": [Case((n(3, 4), n(4)))],
     "mm": [Case((n(3, 4), n(4, 2)))],
@@ -155,10 +169,20 @@ CASES: dict[str, list[Case]] = {
                         theirs=lambda x, w, b: functional.layer_norm(x, (4,), w, b))],
     "rms_norm": [Case((S, n(4)), ours=lambda x, w: x.rms_norm((4,), w, 1e-5),
                       theirs=lambda x, w: functional.rms_norm(x, (4,), w, 1e-5))],
-    "batch_norm": [Case((X4, n(4), n(4)), ours=lambda x, w, b: x.batch_norm(*x.batch_statistics(), w, b),
-                        theirs=lambda x, w, b: functional.batch_norm(x, None, None, w, b, training=True))],
-    "batch_statistics": [Case((X4,), ours=lambda x: Tensor.cat(list(x.batch_statistics())),
-                              theirs=lambda x: torch.cat((x.mean((0, 2, 3)), x.var((0, 2, 3), unbiased=False))))],
+    "batch_norm": [
+        Case(
+            (X4, n(4), n(4)),
+            ours=lambda x, w, b: x.batch_norm(*x.batch_statistics(), w, b),
+            theirs=lambda x, w, b: functional.batch_norm(x, None, None, w, b, training=True),
+        )
+    ],
+    "batch_statistics": [
+        Case(
+            (X4,),
+            ours=lambda x: Tensor.cat(list(x.batch_statistics())),
+            theirs=lambda x: torch.cat((x.mean((0, 2, 3)), x.var((0, 2, 3), unbiased=False))),
+        )
+    ],
     "group_norm": [Case((X4, n(4), n(4)), ours=lambda x, w, b: x.group_norm(2, w, b),
                         theirs=lambda x, w, b: functional.group_norm(x, 2, w, b))],
     "dropout": [Case((S,), (0.0,))],  # with another p it draws numbers of its own
@@ -175,7 +199,9 @@ CASES: dict[str, list[Case]] = {
     "max": [Case((S,), (1,), theirs=torch.amax)],
     "min": [Case((S,), (1,), theirs=torch.amin)],
     "cumsum": [Case((S,), (1,))],
-    "gather": [Case((S, PICK), ours=lambda x, i: x.gather(0, i), theirs=lambda x, i: x.gather(0, i))],
+    "gather": [
+        Case((S, PICK), ours=lambda x, i: x.gather(0, i), theirs=lambda x, i: x.gather(0, i))
+    ],
     "take_along_dim": [Case((S, PICK), (0,))],
     "index_select": [Case((S, IDS), ours=lambda x, i: x.index_select(0, i),
                           theirs=lambda x, i: x.index_select(0, i))],
@@ -190,7 +216,9 @@ PROPERTIES = ("T", "mT")
 DIFFERENTIABLE = [
     name
     for name, entry in METHODS.items()
-    if entry.name == name and entry.gradient == "yes" and entry.kind in ("method", "property", "keyed")
+    if entry.name == name
+    and entry.gradient == "yes"
+    and entry.kind in ("method", "property", "keyed")
 ]
 
 
@@ -210,11 +238,15 @@ def their_function(name: str) -> Callable[..., Any]:
 
 
 ALL = [(name, case) for name in DIFFERENTIABLE for case in cases_of(name)]
-IDS_OF_ALL = [f"{name}-{number}" for name in DIFFERENTIABLE for number, _ in enumerate(cases_of(name))]
+IDS_OF_ALL = [
+    f"{name}-{number}" for name in DIFFERENTIABLE for number, _ in enumerate(cases_of(name))
+]
 
 
 def close(ours: np.ndarray, theirs: Any, what: str) -> None:
-    np.testing.assert_allclose(ours, theirs.detach().numpy(force=True), rtol=1e-9, atol=1e-10, err_msg=what)
+    np.testing.assert_allclose(
+        ours, theirs.detach().numpy(force=True), rtol=1e-9, atol=1e-10, err_msg=what
+    )
 
 
 @pytest.mark.parametrize(("name", "case"), ALL, ids=IDS_OF_ALL)
@@ -231,28 +263,36 @@ def test_value_gradient_and_second_gradient(name, case):
     if case.order == 0:
         return
     weights = np.cos(np.arange(their_value.numel())).reshape(their_value.shape)
-    again = [np.sin(1.0 + np.arange(case.arrays[k].size)).reshape(case.arrays[k].shape) for k in wanted]
+    again = [
+        np.sin(1.0 + np.arange(case.arrays[k].size)).reshape(case.arrays[k].shape) for k in wanted
+    ]
 
     def total(*xs):
         return (our_function(*xs, *case.args, **case.named) * Tensor(weights)).sum()
 
     def twice(*xs):
         found = grad(total, tuple(wanted))(*xs)
-        return sum(((g * Tensor(w)).sum() for g, w in zip(found, again)), Tensor(0.0, dtype="float64"))
+        return sum(
+            ((g * Tensor(w)).sum() for g, w in zip(found, again)), Tensor(0.0, dtype="float64")
+        )
 
     inputs = [theirs[k] for k in wanted]
     their_first = torch.autograd.grad(
         (their_value * torch.tensor(weights)).sum(), inputs, create_graph=True, allow_unused=True
     )
     for k, one, other in zip(wanted, grad(total, tuple(wanted))(*ours), their_first):
-        close(one.numpy(), torch.zeros_like(theirs[k]) if other is None else other, f"gradient by {k}")
+        close(
+            one.numpy(), torch.zeros_like(theirs[k]) if other is None else other, f"gradient by {k}"
+        )
     scalar = sum((g * torch.tensor(w)).sum() for g, w in zip(their_first, again) if g is not None)
     if not torch.is_tensor(scalar) or not scalar.requires_grad:
         their_second: Any = [None] * len(inputs)
     else:
         their_second = torch.autograd.grad(scalar, inputs, allow_unused=True)
     for k, one, other in zip(wanted, grad(twice, tuple(wanted))(*ours), their_second):
-        close(one.numpy(), torch.zeros_like(theirs[k]) if other is None else other, f"second by {k}")
+        close(
+            one.numpy(), torch.zeros_like(theirs[k]) if other is None else other, f"second by {k}"
+        )
 
 
 def test_every_differentiable_function_is_compared():

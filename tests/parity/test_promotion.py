@@ -44,9 +44,7 @@ PAIRS = {
     "two signed, two unsigned": [
         (a, b, wider(a, b)) for kind in (SIGNED, UNSIGNED) for a in kind for b in kind
     ],
-    "signed with unsigned": [
-        (a, b, mixed(a, b)) for a in SIGNED for b in UNSIGNED if b.bits < 64
-    ],
+    "signed with unsigned": [(a, b, mixed(a, b)) for a in SIGNED for b in UNSIGNED if b.bits < 64],
     "uint64 with a signed integer": [(dt.uint64, b, float32) for b in SIGNED],
     "an integer with a float": [(a, b, b) for a in INTEGERS for b in FLOATS],
     "two floats": [(a, b, wider(a, b)) for a in FLOATS for b in FLOATS if {a, b} != HALVES],

@@ -79,6 +79,7 @@ def gather(cells: Sequence[Cell]) -> tuple[list[Job], dict[str, int]]:
     """The jobs that computing the cells takes: themselves, the deferred leaves they read, and the
     live readers of every leaf that is overwritten; with the union of their bindings."""
     jobs: list[Job] = []
+    order: list[Node] = []  # of the graphs of the jobs; nodes that several batches share recur
     seen: set[Any] = set()
     bindings: dict[str, int] = {}
     new: list[Job] = []
@@ -103,9 +104,14 @@ def gather(cells: Sequence[Cell]) -> tuple[list[Job], dict[str, int]]:
         add_cell(cell)
     while new:
         found, new = new, []
-        new += split_copies(found)
-        jobs.extend(found)
-        for node in toposort([job.node for job in found]):
+        below = toposort([job.node for job in found])
+        copied = split_copies(found, below)
+        if copied:
+            new += copied
+            below = toposort([job.node for job in found])
+        jobs += found
+        order += below
+        for node in below:
             if node.op is ops.BUFFER and memory.is_deferred(node):
                 add_leaf(node)
         targets = [job.target for job in found if job.target is not None]
@@ -115,16 +121,17 @@ def gather(cells: Sequence[Cell]) -> tuple[list[Job], dict[str, int]]:
             values = {leaf: memory.deferred[slot][0] for slot, leaf in memory.deferred_leaves()}
             for leaf in dependants(values, targets):
                 add_leaf(leaf)
-    order_levels(jobs)
+    order_levels(jobs, order)
     return jobs, bindings
 
 
-def split_copies(jobs: Sequence[Job]) -> list[Job]:
-    """Cut the graphs at copies between devices: a copy becomes a leaf. Returns the jobs that fill
-    these leaves: what is copied, computed where it is, and the transfer of its bytes."""
+def split_copies(jobs: Sequence[Job], order: Sequence[Node]) -> list[Job]:
+    """Cut the graphs, whose nodes are `order`, at copies between devices: a copy becomes a leaf.
+    Returns the jobs that fill these leaves: what is copied, computed where it is, and the transfer
+    of its bytes."""
     more: list[Job] = []
     leaves: dict[Node, Node] = {}
-    for node in toposort([job.node for job in jobs]):
+    for node in order:
         if node.op is not ops.COPY:
             continue
         (source,) = substitute([node.src[0]], leaves)
@@ -162,11 +169,14 @@ def _find_device(root: Node) -> str:
     return ""
 
 
-def number_leaves(jobs: Sequence[Job]) -> dict[Node, int]:
-    """A bit for each leaf, and the leaves that each job reads. One visit a node."""
+def number_leaves(jobs: Sequence[Job], order: Sequence[Node]) -> dict[Node, int]:
+    """A bit for each leaf, and the leaves that each job reads. order: the nodes of all graphs,
+    sources before users."""
     bits: dict[Node, int] = {}
     masks: dict[Node, int] = {}
-    for node in toposort([job.node for job in jobs]):
+    for node in order:
+        if node in masks:
+            continue
         if node.op is ops.BUFFER:
             masks[node] = bits[node] = 1 << len(bits)
         else:
@@ -213,10 +223,10 @@ def set_tracked(jobs: Sequence[Job], bits: dict[Node, int]) -> None:
             job.target = job.cell.target = None
 
 
-def order_levels(jobs: Sequence[Job]) -> None:
+def order_levels(jobs: Sequence[Job], order: Sequence[Node]) -> None:
     """A job runs in a round after the deferred leaves it reads. It takes over its target's memory
     only if nobody reads the target in a later round."""
-    bits = number_leaves(jobs)
+    bits = number_leaves(jobs, order)
     set_devices(jobs, bits)
     set_tracked(jobs, bits)
     fills = {bits[job.leaf]: job for job in jobs if job.leaf in bits}

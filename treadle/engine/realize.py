@@ -37,7 +37,7 @@ def realize(cells: Iterable[Cell]) -> None:
             job.finish()
 
 
-@without_collector()
+@without_collector
 def jobs_of(cells: Iterable[Cell]) -> tuple[list[Job], dict[str, int]]:
     """What computing the cells takes, and the values of the Variables in it; no jobs if every value
     is in memory."""
@@ -113,7 +113,7 @@ def out_of_range(
     return IndexError(message)
 
 
-@without_collector()
+@without_collector
 def program_of(device: str, jobs: Sequence[Job]) -> tuple[Program, Normal]:
     """The Program that computes these jobs, and the normal form that says what its numbers mean."""
     normal = normalise([job.node for job in jobs])

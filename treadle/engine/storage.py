@@ -85,7 +85,7 @@ class Buffer:
         self.nbytes = nbytes
         self.lent = memory is not None
         self.memory = allocator.take(nbytes) if memory is None else memory
-        self.address: int = self.memory.ctypes.data
+        self.address: int = self.memory.__array_interface__["data"][0]
 
     def __del__(self) -> None:
         if not self.lent:

@@ -42,6 +42,7 @@ CHUNK = 65_536  # elements of a task of a flat loop over much memory
 COLUMN_TILE = 2048  # columns whose accumulators stay in the first cache
 FEW_TASKS = 8  # tasks below which a reduction is cut too: never a matter of the threads there are
 ROWS_AT_ONCE = 8
+AHEAD_BYTES = 8192  # how far before the reads of a stream memory is asked for it
 KEEP_COST = 8  # additions that make a value worth a store and a load
 
 
@@ -362,7 +363,11 @@ def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     extent = leaf.extent
     if not isinstance(extent, int) or (count > 1 and extent > tile and extent % tile):
         plan.do(Tail(f"{name}v", "mask"))
-    _stream(plan, name)
+    if not _past_caches(plan):
+        return
+    _stream_stores(plan, name)
+    if reduces:
+        _stream_loads(plan, name, f"{name}o", tile)
 
 
 def _unrolled(extent: Extent, lanes: int, cost: int, work: int) -> int:
@@ -400,15 +405,38 @@ def _moved(plan: Plan) -> int:
     return moved
 
 
-def _stream(plan: Plan, name: str) -> None:
-    """Stores past the caches where the kernel moves more than the last cache holds."""
+def _past_caches(plan: Plan) -> bool:
+    """Whether a kernel moves more than the last cache holds."""
     caches = plan.target.cache_bytes
-    if len(caches) < 3 or _moved(plan) <= caches[2]:
-        return
+    return len(caches) > 2 and _moved(plan) > caches[2]
+
+
+def _stream_stores(plan: Plan, name: str) -> None:
+    """Stores past the caches."""
     for statement in plan.users(f"{name}v"):
         simple = statement.is_store and statement.monoid is None and statement.guard is None
         if simple and statement.name in plan.facts:
             plan.do(Hint(statement.name, "nontemporal"))
+
+
+def _stream_loads(plan: Plan, name: str, loop: str, tile: int) -> None:
+    """Reads past the caches where one reduction reads everything, once: memory is asked some
+    iterations ahead, and the caches keep what else is in them."""
+    readers = [n for n, f in plan.facts.items() if any(not a.is_store for a in f.accesses)]
+    if len(readers) != 1 or "prefetch" not in plan.target.intrinsics:
+        return
+    if upper(plan.kernel.leaves[loop].extent) < 2:
+        return
+    statement = next((s for s in plan.users(loop) if s.name.removesuffix("_tasks") in readers), None)
+    if statement is None:
+        return
+    lane = plan.kernel.leaves[f"{name}v"].node
+    for access in plan.facts[readers[0]].accesses:
+        offset = plan.kernel.over_leaves(access.offset)
+        if not access.is_store and index.coefficient(offset, lane) == 1:
+            ahead = max(1, AHEAD_BYTES // (tile * access.dtype_bytes))
+            buffer = f"arg{access.node.src[0].arg[0]}"
+            plan.do(Prefetch(buffer, statement.name, loop, ahead, past_caches=True))
 
 
 def ask_ahead(plan: Plan) -> None:

@@ -8,7 +8,7 @@
     stage arg1 at k0 as A shared swizzle 128 depth 4 copy tma
     stage store0 at iw as C shared swizzle 128 copy tma shape 64,128
     mma add0: im, jm, km inflight 1       persist 132               skew add1 1
-    prefetch arg1 in add1 along i 1
+    prefetch arg1 in add1 along i 1 nontemporal
 
 Empty lines do not count, nor what follows a `#` after a space.
 """
@@ -132,8 +132,8 @@ _FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
         (rf"hint ({_NAME}) ({_NAME})", Hint),
         (rf"place ({_NAME}) (thread|root)", Place),
         (
-            rf"prefetch ({_NAME}) in ({_NAME}) along ({_NAME}) (\d+)",
-            lambda buffer, name, leaf, n: Prefetch(buffer, name, leaf, int(n)),
+            rf"prefetch ({_NAME}) in ({_NAME}) along ({_NAME}) (\d+)( nontemporal)?",
+            lambda buffer, name, leaf, n, past: Prefetch(buffer, name, leaf, int(n), past is not None),
         ),
         (rf"cooperate ({_NAME})", Cooperate),
         (rf"cooperate ({_NAME}) tasks ({_NAME})", CooperateTasks),
