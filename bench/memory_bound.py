@@ -1,25 +1,27 @@
 """Kernels that move memory, beside PyTorch and the machine's copy rate, in one process.
 
-    python bench/memory_bound.py
+    python bench/memory_bound.py [--processor-time]
 
-With MALLOC_MMAP_MAX_=0 in the environment, PyTorch runs without page faults of fresh memory; the
-targets are ratios to that.
+Twice: as it is, and with memory kept, so that PyTorch touches no fresh pages. The targets are
+ratios to the second. --processor-time: both with one thread, and the time that it really ran: what
+to compare on a machine that others use too.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable
+import time
 
 import numpy as np
-from timing import in_turns, table
+from environment import main_of, threads
+from timing import Call, in_turns, table
 
-from treadle import Tensor
+from treadle import Tensor, config
 
-Cases = dict[str, Callable[[], object]]
+Cases = dict[str, Call]
 SIZE = 16 << 20
 SIDE = 4096
+ONE_THREAD = "--processor-time" in sys.argv
 
 # case -> the target: PyTorch's time divided by ours
 TARGETS = {
@@ -46,7 +48,7 @@ def on_pytorch(x: np.ndarray, square: np.ndarray, weight: np.ndarray, bias: np.n
     """The same on PyTorch."""
     import torch
 
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(1 if ONE_THREAD else threads())
     a, s, w, b = (torch.from_numpy(v) for v in (x, square, weight, bias))
     target = torch.empty_like(a)
     functional = torch.nn.functional
@@ -68,6 +70,8 @@ def side_by_side(mine: Cases, theirs: Cases, name: str) -> Cases:
 
 
 def main() -> None:
+    if ONE_THREAD:
+        config.THREADS.value = 1
     generator = np.random.default_rng(0)
     x = generator.standard_normal(SIZE, dtype=np.float32)
     square = x.reshape(SIDE, SIDE)
@@ -78,22 +82,27 @@ def main() -> None:
         theirs = on_pytorch(x, square, weight, bias)
     except ImportError:
         print("PyTorch is not installed: its column is empty", file=sys.stderr)
-    copy = in_turns(side_by_side(mine, theirs, "copy"))
-    copy_rate = max(2 * x.nbytes / t.median for t in copy.values()) / 1e9
+    clock = time.process_time if ONE_THREAD else time.perf_counter
+    times = {
+        name: in_turns(side_by_side(mine, theirs, name), clock=clock)
+        for name in ("copy", *TARGETS)
+    }
+    copy_rate = max(2 * x.nbytes / t.median for t in times["copy"].values()) / 1e9
     rows = []
-    for name in mine:
-        times = in_turns(side_by_side(mine, theirs, name))
-        moved = x.nbytes if name.startswith("sum") else 2 * x.nbytes
-        rate = moved / times["ours"].median / 1e9
-        ratio = times["torch"].median / times["ours"].median if theirs else float("nan")
-        torch_ms = f"{times['torch'].median * 1e3:.2f}" if theirs else "-"
-        rows.append(
-            (name, f"{times['ours'].median * 1e3:.2f}", f"{times['ours'].spread:.0%}", torch_ms,
-             f"{ratio:.2f}", f"{TARGETS.get(name, 1.0)}", f"{rate:.1f}", f"{rate / copy_rate:.2f}")
-        )  # fmt: skip
-    print(f"16M float32, medians; copy rate {copy_rate:.1f} GB/s (the faster of the two copies)")
-    print(table(rows, ("case", "ms", "+-", "PyTorch ms", "ratio", "target", "GB/s", "of copy")))
+    for name, target in TARGETS.items():
+        own, other = times[name]["ours"], times[name].get("torch")
+        moved = x.nbytes * (1 if name.startswith("sum") else 2)
+        rate = moved / own.median / 1e9
+        beside = ("-", "-", "-")
+        if other is not None:
+            ratio = other.median / own.median
+            beside = (f"{other.median * 1e3:.2f}", f"{other.spread:.0%}", f"{ratio:.2f}")
+        row = (name, f"{own.median * 1e3:.2f}", f"{own.spread:.0%}", *beside, f"{target}")
+        rows.append((*row, f"{rate:.1f}", f"{rate / copy_rate:.2f}"))
+    print(f"16M float32, ms, medians; copy rate {copy_rate:.1f} GB/s (the faster of the copies)")
+    heads = ("case", "ours", "+-", "PyTorch", "+-", "ratio", "target", "GB/s", "of copy")
+    print(table(rows, heads))
 
 
 if __name__ == "__main__":
-    main()
+    main_of(__file__, main, both=True)

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+Call = Callable[[], object]
+
 
 @dataclass
 class Times:
@@ -30,7 +32,11 @@ class Times:
 
 
 def in_turns(
-    candidates: Mapping[str, Callable[[], object]], turns: int = 7, calls: int = 5, warm: int = 2
+    candidates: Mapping[str, Call],
+    turns: int = 7,
+    calls: int = 5,
+    warm: int = 2,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Times]:
     """Time every candidate in `turns` alternating blocks of `calls` calls."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
@@ -39,9 +45,9 @@ def in_turns(
             for _ in range(warm):
                 call()
             for _ in range(calls):
-                start = time.perf_counter()
+                start = clock()
                 call()
-                times[name].append(time.perf_counter() - start)
+                times[name].append(clock() - start)
     return {name: Times(seconds) for name, seconds in times.items()}
 
 

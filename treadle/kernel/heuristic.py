@@ -427,7 +427,9 @@ def _stream_loads(plan: Plan, name: str, loop: str, tile: int) -> None:
         return
     if upper(plan.kernel.leaves[loop].extent) < 2:
         return
-    statement = next((s for s in plan.users(loop) if s.name.removesuffix("_tasks") in readers), None)
+    statement = next(
+        (s for s in plan.users(loop) if s.name.removesuffix("_tasks") in readers), None
+    )
     if statement is None:
         return
     lane = plan.kernel.leaves[f"{name}v"].node

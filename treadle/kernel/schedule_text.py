@@ -133,7 +133,9 @@ _FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
         (rf"place ({_NAME}) (thread|root)", Place),
         (
             rf"prefetch ({_NAME}) in ({_NAME}) along ({_NAME}) (\d+)( nontemporal)?",
-            lambda buffer, name, leaf, n, past: Prefetch(buffer, name, leaf, int(n), past is not None),
+            lambda buffer, name, leaf, n, past: Prefetch(
+                buffer, name, leaf, int(n), past is not None
+            ),
         ),
         (rf"cooperate ({_NAME})", Cooperate),
         (rf"cooperate ({_NAME}) tasks ({_NAME})", CooperateTasks),
