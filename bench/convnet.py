@@ -18,7 +18,7 @@ from timing import Call, in_turns, table
 from treadle import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
-import digits as demo  # noqa: E402
+import digits as demo
 
 BATCH = 128
 

@@ -84,8 +84,7 @@ def main() -> None:
         print("PyTorch is not installed: its column is empty", file=sys.stderr)
     clock = time.process_time if ONE_THREAD else time.perf_counter
     times = {
-        name: in_turns(side_by_side(mine, theirs, name), clock=clock)
-        for name in ("copy", *TARGETS)
+        name: in_turns(side_by_side(mine, theirs, name), clock=clock) for name in ("copy", *TARGETS)
     }
     copy_rate = max(2 * x.nbytes / t.median for t in times["copy"].values()) / 1e9
     rows = []

@@ -31,7 +31,7 @@ from treadle.kernel.actions import (
     unroll,
     vector,
 )
-from treadle.kernel.analysis import points, upper
+from treadle.kernel.analysis import Facts, points, upper
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt
 from treadle.kernel.layout import layouts
@@ -235,19 +235,28 @@ def _grid_rows(plan: Plan, prefix: Sequence[str], work: int) -> None:
     chosen: list[str] = []
     tasks = 1
     for name in prefix:
-        size = upper(plan.kernel.leaves[name].extent)
+        extent = plan.kernel.leaves[name].extent
+        size = upper(extent)
         if work // (tasks * size) >= TASK_WORK:
             chosen.append(name)
             tasks *= size
             continue
         rows = -(-TASK_WORK * tasks * size // work)
         rows = min(rows, -(-size // 2)) if tasks == 1 else rows
+        rows = _even(rows, size) if isinstance(extent, int) else rows
         if rows < size:
             plan.do(Split(name, f"{name}g", ((f"{name}r", rows),)))
             chosen.append(f"{name}g")
         break
     if chosen:
         plan.do(grid(*chosen))
+
+
+def _even(piece: int, size: int) -> int:
+    """A length near `piece` that divides `size`, so that no rest needs code of its own; `piece` if
+    there is none between its half and its double."""
+    near = range(max(1, piece // 2), min(2 * piece, size // 2) + 1)
+    return min((n for n in near if size % n == 0), key=lambda n: abs(n - piece), default=piece)
 
 
 def _cut_reduction(plan: Plan, lanes: dict[str, int], work: int) -> None:
@@ -331,13 +340,18 @@ def _cut_rows(plan: Plan, row: str, pieces: int) -> str:
     return f"{row}p"
 
 
+def _facts(plan: Plan, statement: Stmt) -> Facts:
+    """What was noted about a statement, before its reduction was cut in tasks."""
+    return plan.facts[statement.name.removesuffix("_tasks")]
+
+
 # ---- lanes and unrolling -------------------------------------------------------------------------
 def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     """A range in lanes: vectors, several at once, and a grid leaf where it is to give the tasks."""
     leaf = plan.kernel.leaves[name]
-    cost = sum(plan.facts[s.name.removesuffix("_tasks")].cost for s in plan.users(name))
+    cost = sum(_facts(plan, s).cost for s in plan.users(name))
     reduces = plan.reduced(name)
-    count = _unrolled(leaf.extent, lanes, cost, work)
+    count = 1 if _gathers(plan, name) else _unrolled(leaf.extent, lanes, cost, work)
     parts = [(f"{name}v", lanes)]
     if count > 1:
         parts.insert(0, (f"{name}u", count))
@@ -368,6 +382,13 @@ def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     _stream_stores(plan, name)
     if reduces:
         _stream_loads(plan, name, f"{name}o", tile)
+
+
+def _gathers(plan: Plan, name: str) -> bool:
+    """Whether lanes along a range are read one by one: enough independent loads in one vector."""
+    node = plan.kernel.leaves[name].node
+    accesses = (a for s in plan.users(name) for a in _facts(plan, s).accesses)
+    return any(not a.is_store and a.stride(node) not in (0, 1) for a in accesses)
 
 
 def _unrolled(extent: Extent, lanes: int, cost: int, work: int) -> int:
