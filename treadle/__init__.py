@@ -26,7 +26,7 @@ from treadle.ir.dtype import (
     uint32,
     uint64,
 )
-from treadle.tensor import Tensor, no_grad
+from treadle.tensor import Tensor, enable_grad, no_grad
 from treadle.tools.debug import explain
 from treadle.transforms import grad, scan, value_and_grad
 
@@ -51,6 +51,7 @@ __all__ = [
     "Variable",
     "bfloat16",
     "bool_",
+    "enable_grad",
     "explain",
     "float16",
     "float32",

@@ -10,14 +10,14 @@ from functools import wraps
 from typing import Any
 
 from treadle.engine.cell import NO_BINDINGS, bind
-from treadle.engine.history import fold, tracked, unfold
+from treadle.engine.history import fold, track, unfold
 from treadle.engine.storage import memory
 from treadle.graph import build
 from treadle.graph import scan as loops
 from treadle.graph.grad import gradients
 from treadle.graph.tree import flatten, unflatten
 from treadle.ir.node import Node
-from treadle.tensor import Tensor
+from treadle.tensor import Tensor, enable_grad
 
 
 def value_and_grad(
@@ -49,12 +49,8 @@ def value_and_grad(
             wanted += [tensor.node for tensor in own]
             structures.append((structure, len(own)))
             inner[number] = unflatten(structure, own)
-        tracked.update(dict.fromkeys(wanted, _nobody))
-        try:
+        with enable_grad():
             result = f(*inner, **named)
-        finally:
-            for stand_in in wanted:
-                del tracked[stand_in]
         if not isinstance(result, Tensor) or result.numel() != 1 or not result.dtype.is_float:
             shown = repr(result)
             if isinstance(result, Tensor):
@@ -81,10 +77,6 @@ def _kind(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def _nobody() -> None:
-    """In place of a weak reference to a cell: the gradient is returned, not left in one."""
-
-
 def _argument(leaf: Any, given: dict[Node, Node]) -> Tensor:
     """A stand-in for an argument: a leaf of its own, which `given` maps to the argument's value."""
     if not isinstance(leaf, Tensor):
@@ -97,7 +89,9 @@ def _argument(leaf: Any, given: dict[Node, Node]) -> Tensor:
         )
     stand_in = memory.defer(leaf.node, leaf.device)
     given[stand_in] = leaf.node
-    return Tensor._of(stand_in, leaf.bindings)
+    argument = Tensor._of(stand_in, leaf.bindings)
+    track(argument, stand_in)  # a value read inside the function keeps its history
+    return argument
 
 
 def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ instead of computing them again.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from treadle.engine.cell import Cell
 from treadle.engine.storage import memory
@@ -17,25 +17,31 @@ from treadle.graph.scan import substitute
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 
-# leaf -> what gives the cell that requires its gradient (None once the cell is gone)
-tracked: dict[Node, Callable[[], Cell | None]] = {}
-
 
 def track(cell: Cell, leaf: Node) -> None:
-    """`cell` requires the gradient of `leaf`, until it goes."""
-    leaf_reference = weakref.ref(leaf)
+    """`cell` requires the gradient of `leaf`. A leaf that it held before stays tracked while a graph
+    reads it: what was computed from the old value still has a gradient."""
+    memory.tracked[leaf.arg[0]] = weakref.ref(cell)
 
-    def gone(reference: object) -> None:
-        node = leaf_reference()
-        if node is not None and tracked.get(node) is reference:
-            del tracked[node]
 
-    tracked[leaf] = weakref.ref(cell, gone)
+def untrack(leaf: Node) -> None:
+    """Nobody requires the gradient of `leaf` any more."""
+    memory.tracked.pop(leaf.arg[0], None)
+
+
+def is_tracked(node: Node) -> bool:
+    """Whether a node is a leaf whose gradient somebody requires."""
+    return node.op is ops.BUFFER and node.arg[0] in memory.tracked
+
+
+def requirer(leaf: Node) -> Cell | None:
+    """The cell that requires the gradient of a tracked leaf, if it still lives."""
+    return memory.tracked[leaf.arg[0]]()
 
 
 def carries_gradient(leaves: Sequence[Node]) -> bool:
     """Whether a value computed from these leaves may be differentiated."""
-    return any(leaf in tracked or leaf.arg[0] in memory.history for leaf in leaves)
+    return any(leaf.arg[0] in memory.tracked or leaf.arg[0] in memory.history for leaf in leaves)
 
 
 def remember(leaf: Node, node: Node, leaves: Sequence[Node]) -> None:

@@ -8,7 +8,9 @@ out again: fresh pages cost more than most kernels.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -103,9 +105,13 @@ class _Memory:
     def __init__(self) -> None:
         self.buffers: dict[int, Buffer] = {}
         self.deferred: dict[int, tuple[Node, Node | None]] = {}
+        self.tracked: dict[int, Callable[[], Any]] = {}  # what gives the cell that wants a gradient
         self.history: dict[int, tuple[Node, list[tuple[Node, int]]]] = {}  # see engine/history.py
         self.versions: dict[int, int] = {}
         self.watch: dict[int, weakref.ref[Node]] = {}
+        self.tables: tuple[dict[int, Any], ...] = (
+            self.buffers, self.deferred, self.tracked, self.history, self.versions, self.watch,
+        )  # fmt: skip
         self.numbers = count()
 
     def leaf(self, dtype: DType, shape: Shape, device: str, buffer: Buffer | None = None) -> Node:
@@ -116,7 +122,7 @@ class _Memory:
             self.buffers[slot] = buffer
 
         def gone(_: object, slot: int = slot) -> None:
-            for table in (self.buffers, self.deferred, self.history, self.versions, self.watch):
+            for table in self.tables:
                 table.pop(slot, None)
 
         self.watch[slot] = weakref.ref(node, gone)
