@@ -19,8 +19,8 @@ from treadle.ir.node import Node, toposort
 
 
 def track(cell: Cell, leaf: Node) -> None:
-    """`cell` requires the gradient of `leaf`. A leaf that it held before stays tracked while a graph
-    reads it: what was computed from the old value still has a gradient."""
+    """`cell` requires the gradient of `leaf`. A leaf that it held before stays tracked while a
+    graph reads it: what was computed from the old value still has a gradient."""
     memory.tracked[leaf.arg[0]] = weakref.ref(cell)
 
 
@@ -36,7 +36,8 @@ def is_tracked(node: Node) -> bool:
 
 def requirer(leaf: Node) -> Cell | None:
     """The cell that requires the gradient of a tracked leaf, if it still lives."""
-    return memory.tracked[leaf.arg[0]]()
+    cell: Cell | None = memory.tracked[leaf.arg[0]]()
+    return cell
 
 
 def carries_gradient(leaves: Sequence[Node]) -> bool:

@@ -85,7 +85,8 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     **dict.fromkeys((ops.FLOOR, ops.CEIL, ops.TRUNC, ops.RINT), (lambda g, y, x: b.zeros_like(g),)),
     # not of numbers, without sources, or meant to stop here
     **dict.fromkeys((
-        ops.LT, ops.LE, ops.EQ, ops.NE, ops.AND, ops.OR, ops.XOR, ops.NOT, ops.IDIV, ops.MOD, ops.LSHIFT, ops.RSHIFT, ops.THREEFRY, ops.CONST,
+        ops.LT, ops.LE, ops.EQ, ops.NE, ops.AND, ops.OR, ops.XOR, ops.NOT, ops.IDIV, ops.MOD,
+        ops.LSHIFT, ops.RSHIFT, ops.THREEFRY, ops.CONST,
         ops.VARIABLE, ops.SCALAR, ops.BUFFER, ops.PLACEHOLDER, ops.IOTA, ops.STOP,
     ), ()),
 }
