@@ -50,7 +50,7 @@ class Allocator:
             return waiting.pop()
         try:
             raw = np.empty(size + ALIGNMENT, dtype=np.uint8)
-        except MemoryError:
+        except (MemoryError, ValueError):  # ValueError: more than an address can count
             self.in_use -= size
             self.clear()
             raise MemoryError(
@@ -85,8 +85,9 @@ class Buffer:
 
     def __init__(self, nbytes: int, memory: np.ndarray | None = None) -> None:
         self.nbytes = nbytes
-        self.lent = memory is not None
+        self.lent = True  # until there is memory of our own, which `__del__` has to give back
         self.memory = allocator.take(nbytes) if memory is None else memory
+        self.lent = memory is not None
         self.address: int = self.memory.__array_interface__["data"][0]
 
     def __del__(self) -> None:

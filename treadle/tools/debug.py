@@ -29,6 +29,9 @@ def explain(*tensors: Cell, source: bool = False) -> str:
     schedule that the heuristic gives it; with `source`, the code given to the compiler too. Then
     the memory of the whole.
     """
+    for tensor in tensors:
+        if not isinstance(tensor, Cell):
+            raise TypeError(f"explain takes tensors, not {tensor!r}")
     programs = engine.prepare(tensors)
     if not programs:
         return "nothing to run: the values are in memory"
