@@ -26,13 +26,14 @@ class Job:
     value: its graph; node: the same, cut at copies between devices. target: the leaf whose memory
     it may take over. cell: who asked for it; leaf: the deferred leaf that it fills (one of the two
     is None). level: in which round it runs. reads: the leaves below it, a bit each. tracked:
-    whether the value may be differentiated. device: where it runs, that of its leaves. transfer:
-    the node is a leaf on another device, whose bytes are copied.
+    whether the value may be differentiated; sources: then, the leaves of its whole graph. device:
+    where it runs, that of its leaves. transfer: the node is a leaf on another device, whose bytes
+    are copied.
     """
 
     __slots__ = (
-        "buffer", "cell", "device", "in_place", "leaf", "level", "node", "reads", "target",
-        "tracked", "transfer", "value",
+        "buffer", "cell", "device", "in_place", "leaf", "level", "node", "reads", "sources",
+        "target", "tracked", "transfer", "value",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +45,7 @@ class Job:
         self.leaf = leaf
         self.reads = 0
         self.tracked = False
+        self.sources: list[Node] = []
         self.device = ""
         self.level = 0
         self.buffer: Buffer | None = None
@@ -62,12 +64,7 @@ class Job:
             return
         self.cell.node = memory.leaf(self.node.dtype, self.node.shape, self.device, self.buffer)
         if self.tracked:
-            remember(self.cell.node, self.value, leaves_below(self.value))
-
-
-def leaves_below(root: Node) -> list[Node]:
-    """The leaves of a graph."""
-    return [node for node in toposort(root) if node.op is ops.BUFFER]
+            remember(self.cell.node, self.value, self.sources)
 
 
 def settled(cell: Cell) -> bool:
@@ -220,10 +217,12 @@ def set_tracked(jobs: Sequence[Job], bits: dict[Node, int]) -> None:
     for job in jobs:
         if job.cell is None or job.value.op is ops.STOP:
             continue
-        if job.node is job.value:
-            job.tracked = bool(job.reads & wanted)
-        else:  # cut at copies: the leaves of what was copied count too
-            job.tracked = carries_gradient(leaves_below(job.value))
+        if job.node is not job.value:  # cut at copies: the leaves of what was copied count too
+            job.sources = [node for node in toposort(job.value) if node.op is ops.BUFFER]
+            job.tracked = carries_gradient(job.sources)
+        elif job.reads & wanted:
+            job.sources = [leaf for leaf, bit in bits.items() if job.reads & bit]
+            job.tracked = True
         if job.tracked and job.target is not None:
             job.target = job.cell.target = None
 

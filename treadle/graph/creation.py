@@ -14,6 +14,7 @@ from treadle.ir import ops
 from treadle.ir.dtype import DType, float32, int64
 from treadle.ir.node import Node
 
+
 @public("full", source="PyTorch", namespace=True, kind="creates")
 def full(size: Any, fill_value: bool | int | float, *, dtype: DType | None = None) -> Node:
     """A tensor of a shape filled with one number, which decides the dtype unless one is given."""
