@@ -1,7 +1,8 @@
 """Fair timing: what is compared runs in turns, in one process, and the ratio is of medians.
 
-Pools of two libraries spin in one process and disturb each other, so each turn is a block: a few
-unmeasured calls, then the measured ones.
+Pools of two libraries spin in one process and disturb each other, so each turn is a block: a rest, in
+which the other's threads go to sleep, unmeasured calls until the cores are awake, then the measured
+ones.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 Call = Callable[[], object]
+REST = 0.3  # seconds before a block: OpenMP's threads spin for up to 0.2
+AWAKE = 0.1  # seconds of unmeasured calls: idle cores start slowly
 
 
 @dataclass
@@ -42,8 +45,12 @@ def in_turns(
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(turns):
         for name, call in candidates.items():
-            for _ in range(warm):
+            time.sleep(REST)
+            began = time.perf_counter()
+            done = 0
+            while done < warm or time.perf_counter() - began < AWAKE:
                 call()
+                done += 1
             for _ in range(calls):
                 start = clock()
                 call()
