@@ -8,6 +8,7 @@
 from treadle import methods  # gives Tensor its methods
 from treadle.dims import Variable
 from treadle.generator import manual_seed
+from treadle.engine.trace import JitError
 from treadle.ir.dtype import (
     bfloat16,
     bool_,
@@ -23,12 +24,14 @@ from treadle.ir.dtype import (
     uint32,
     uint64,
 )
+from treadle.jit import jit
 from treadle.tensor import Tensor, no_grad
 from treadle.tools.debug import explain
 from treadle.transforms import grad, scan, value_and_grad
 
 __version__ = "0.1.0"
 __all__ = [
+    "JitError",
     "Tensor",
     "Variable",
     "bfloat16",
@@ -42,6 +45,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "jit",
     "manual_seed",
     "no_grad",
     "scan",

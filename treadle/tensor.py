@@ -23,6 +23,7 @@ from treadle.engine.history import fold, tracked, unfold
 from treadle.engine.jobs import device_of
 from treadle.engine.realize import LOCK, realize
 from treadle.engine.storage import memory
+from treadle.engine.trace import forbid_reading
 from treadle.graph import build, grad, indexing, shapes
 from treadle.ir import dtype as dt
 from treadle.ir import ops
@@ -151,6 +152,7 @@ class Tensor(Vocabulary, Cell):
 
     def numpy(self) -> np.ndarray:
         """The value as a NumPy array of one's own (bfloat16 as float32)."""
+        forbid_reading("numpy()", self.node)
         with LOCK:
             realize((self,))
             sizes = dims.values(self.node.shape, self.bindings)
@@ -159,16 +161,19 @@ class Tensor(Vocabulary, Cell):
 
     def tolist(self) -> Any:
         """The value as nested lists of Python numbers."""
+        forbid_reading("tolist()", self.node)
         return self.numpy().tolist()
 
     def item(self) -> int | float | bool:
         """The one element as a Python number. ValueError if there is not exactly one."""
+        forbid_reading("item()", self.node)
         if self.numel() != 1:
             raise ValueError(f"item() needs a tensor of one element, not of shape {self.shape}")
         number: int | float | bool = self.numpy().item()
         return number
 
     def __bool__(self) -> bool:
+        forbid_reading("a condition (if, while, and, or, not)", self.node)
         if self.numel() != 1:
             raise ValueError(
                 f"the truth of a tensor of shape {self.shape} is ambiguous: use .any() or .all()"
@@ -176,9 +181,11 @@ class Tensor(Vocabulary, Cell):
         return bool(self.item())
 
     def __int__(self) -> int:
+        forbid_reading("int()", self.node)
         return int(self.item())
 
     def __float__(self) -> float:
+        forbid_reading("float()", self.node)
         return float(self.item())
 
     def __index__(self) -> int:
@@ -193,6 +200,7 @@ class Tensor(Vocabulary, Cell):
         return array if dtype is None else array.astype(dtype)
 
     def __repr__(self) -> str:
+        forbid_reading("printing", self.node)
         return convert.show(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
@@ -278,6 +286,7 @@ class Tensor(Vocabulary, Cell):
         else:
             self._requires_grad = False
             tracked.pop(self.node, None)
+            memory.moves += 1  # captured functions look again at the tensors that they use
 
     def requires_grad_(self, value: bool = True) -> Tensor:
         """Set `requires_grad`. Returns itself."""

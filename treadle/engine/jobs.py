@@ -50,8 +50,9 @@ class Job:
         self.in_place = target is not None
         self.transfer = False
 
-    def finish(self) -> None:
-        """The value is in `buffer` and every job has run: give it to the cell."""
+    def finish(self, clock: int) -> None:
+        """The value is in `buffer` and every job has run: give it to the cell. clock: the memory's
+        when the first job began."""
         if self.cell is None:
             return
         assert self.buffer is not None
@@ -62,7 +63,7 @@ class Job:
             return
         self.cell.node = memory.leaf(self.node.dtype, self.node.shape, self.device, self.buffer)
         if self.tracked:
-            remember(self.cell.node, self.value, leaves_below(self.value))
+            remember(self.cell.node, self.value, clock)
 
 
 def leaves_below(root: Node) -> list[Node]:

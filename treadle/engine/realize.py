@@ -19,7 +19,7 @@ from treadle import config
 from treadle.backend.base import Target
 from treadle.collector import without_collector
 from treadle.engine import device as devices
-from treadle.engine import failure
+from treadle.engine import failure, trace
 from treadle.engine.cell import Cell
 from treadle.engine.compile import Compiler
 from treadle.engine.jobs import Job, gather, settled
@@ -80,12 +80,15 @@ def realize(cells: Iterable[Cell]) -> None:
         wanted_cells = [cell for cell in cells if not settled(cell)]
         if not wanted_cells:
             return
+        if trace.current() is not None:
+            return  # what a traced function computes is run when it is replayed
+        clock = memory.clock
         with without_collector():
             jobs, bindings = gather(wanted_cells)
         for level in range(max(job.level for job in jobs) + 1):
             run([job for job in jobs if job.level == level], bindings)
         for job in jobs:
-            job.finish()
+            job.finish(clock)
 
 
 def run(jobs: Sequence[Job], bindings: dict[str, int]) -> None:
@@ -104,9 +107,7 @@ def transfer(job: Job) -> None:
     """Copy the bytes of a leaf to one on another device: all of them are the host's memory."""
     assert job.leaf is not None
     source = memory[job.node]
-    buffer = Buffer(source.nbytes)
-    buffer.memory[: source.nbytes] = source.memory[: source.nbytes]
-    memory.fill(job.leaf, buffer)
+    memory.fill(job.leaf, source.copy())
 
 
 def run_on(device: str, jobs: list[Job], bindings: dict[str, int]) -> None:
@@ -129,7 +130,11 @@ def run_on(device: str, jobs: list[Job], bindings: dict[str, int]) -> None:
     if flag:
         failed = program.checks[min(flag, len(program.checks)) - 1]
         raise out_of_range(failed, normal, jobs, bindings)
+    taken: set[int] = set()
     for job, buffer in zip(jobs, results, strict=True):
+        if id(buffer) in taken:  # equal values: a write to one must not show in the other
+            buffer = buffer.copy()
+        taken.add(id(buffer))
         job.buffer = buffer
         if job.target is not None and buffer is memory[job.target]:
             memory.overwritten(job.target)

@@ -8,7 +8,8 @@ out again: fresh pages cost more than most kernels.
 from __future__ import annotations
 
 import weakref
-from itertools import count
+from collections.abc import Callable, Iterable
+from itertools import count, repeat
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from treadle.ir.node import Node, Shape
 
 ALIGNMENT = 64  # bytes: a cache line and the widest vector
 KEEP_BYTES = 4 << 30  # freed memory that is kept for reuse
+FIRST_SLOT = 1 << 20  # the leaves of normal forms are numbered from 0: none of them names a slot
 
 
 class Allocator:
@@ -25,7 +27,7 @@ class Allocator:
     of two, so that shapes that differ a little share memory."""
 
     def __init__(self) -> None:
-        self.free: dict[int, list[np.ndarray]] = {}
+        self.free: dict[int, list[tuple[np.ndarray, int]]] = {}
         self.kept = 0
         self.in_use = 0
         self.peak = 0
@@ -36,12 +38,13 @@ class Allocator:
         step = max(ALIGNMENT, 1 << max(0, nbytes.bit_length() - 4))
         return max(ALIGNMENT, (nbytes + step - 1) // step * step)
 
-    def take(self, nbytes: int) -> np.ndarray:
-        """At least `nbytes` bytes, aligned, with arbitrary content. MemoryError says how much is
-        held already."""
+    def take(self, nbytes: int) -> tuple[np.ndarray, int]:
+        """(memory, its address): at least `nbytes` bytes, aligned, with arbitrary content.
+        MemoryError says how much is held already."""
         size = self.rounded(nbytes)
         self.in_use += size
-        self.peak = max(self.peak, self.in_use)
+        if self.in_use > self.peak:
+            self.peak = self.in_use
         waiting = self.free.get(size)
         if waiting:
             self.kept -= size
@@ -55,16 +58,17 @@ class Allocator:
                 f"no memory for a buffer of {nbytes:,} bytes; {self.in_use:,} bytes are in use by "
                 "tensors"
             ) from None
-        start = -raw.ctypes.data % ALIGNMENT
-        return raw[start : start + size]
+        address = raw.ctypes.data
+        start = -address % ALIGNMENT
+        return raw[start : start + size], address + start
 
-    def give(self, memory: np.ndarray) -> None:
+    def give(self, memory: np.ndarray, address: int) -> None:
         """Take memory back for reuse."""
         size = memory.nbytes
         self.in_use -= size
         if self.kept + size <= KEEP_BYTES:
             self.kept += size
-            self.free.setdefault(size, []).append(memory)
+            self.free.setdefault(size, []).append((memory, address))
 
     def clear(self) -> None:
         """Return what is kept to the system."""
@@ -84,12 +88,22 @@ class Buffer:
     def __init__(self, nbytes: int, memory: np.ndarray | None = None) -> None:
         self.nbytes = nbytes
         self.lent = memory is not None
-        self.memory = allocator.take(nbytes) if memory is None else memory
-        self.address: int = self.memory.ctypes.data
+        self.memory: np.ndarray
+        self.address: int
+        if memory is None:
+            self.memory, self.address = allocator.take(nbytes)
+        else:
+            self.memory, self.address = memory, memory.ctypes.data
 
     def __del__(self) -> None:
         if not self.lent:
-            allocator.give(self.memory)
+            allocator.give(self.memory, self.address)
+
+    def copy(self) -> Buffer:
+        """The same bytes in memory of their own."""
+        new = Buffer(self.nbytes)
+        new.memory[: self.nbytes] = self.memory[: self.nbytes]
+        return new
 
     def array(self, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
         """The bytes as a NumPy array of the dtype's storage type, without a copy."""
@@ -98,15 +112,22 @@ class Buffer:
 
 class _Memory:
     """slot -> Buffer, for every leaf alive; or, for a *deferred* leaf, the assignment that will
-    fill it: a node for its value, and the older leaf whose memory it may take over (or None)."""
+    fill it: a node for its value, and the older leaf whose memory it may take over (or None).
+
+    clock: counts the times that values were overwritten; versions: the clock when that last happened
+    to a leaf. moves: counts the times that a leaf alive got other memory.
+    """
 
     def __init__(self) -> None:
         self.buffers: dict[int, Buffer] = {}
         self.deferred: dict[int, tuple[Node, Node | None]] = {}
-        self.history: dict[int, tuple[Node, list[tuple[Node, int]]]] = {}  # see engine/history.py
+        self.history: dict[int, tuple[Node | Callable[[], Node], int]] = {}  # engine/history.py
+        self.spent: set[int] = set()  # slots of leaves whose history has been overwritten
+        self.clock = 0
         self.versions: dict[int, int] = {}
+        self.moves = 0
         self.watch: dict[int, weakref.ref[Node]] = {}
-        self.numbers = count()
+        self.numbers = count(FIRST_SLOT)
 
     def leaf(self, dtype: DType, shape: Shape, device: str, buffer: Buffer | None = None) -> Node:
         """A new leaf node with a slot of its own, whose memory is `buffer`."""
@@ -118,6 +139,7 @@ class _Memory:
         def gone(_: object, slot: int = slot) -> None:
             for table in (self.buffers, self.deferred, self.history, self.versions, self.watch):
                 table.pop(slot, None)
+            self.spent.discard(slot)
 
         self.watch[slot] = weakref.ref(node, gone)
         return node
@@ -138,21 +160,37 @@ class _Memory:
         return [(slot, leaf) for slot, leaf in found if leaf is not None]
 
     def version(self, leaf: Node) -> int:
-        """How often the value of a leaf has been overwritten."""
+        """The clock when the value of a leaf was last overwritten; 0 if it never was."""
         return self.versions.get(leaf.arg[0], 0)
 
     def overwritten(self, leaf: Node) -> None:
         """The leaf's value is gone: another one is in its memory."""
-        self.versions[leaf.arg[0]] = self.version(leaf) + 1
-        self.history.pop(leaf.arg[0], None)
+        self.overwritten_slots([leaf.arg[0]])
+
+    def overwritten_slots(self, slots: Iterable[int]) -> None:
+        """`overwritten`, for the leaves of these slots."""
+        self.clock += 1
+        self.versions.update(zip(slots, repeat(self.clock)))
+        if self.history:
+            for slot in slots:
+                self.history.pop(slot, None)
 
     def fill(self, leaf: Node, buffer: Buffer) -> None:
         """The memory of a leaf is `buffer` from now on."""
-        self.buffers[leaf.arg[0]] = buffer
-        self.deferred.pop(leaf.arg[0], None)
+        slot = leaf.arg[0]
+        if self.buffers.get(slot, buffer) is not buffer:
+            self.moves += 1
+        self.buffers[slot] = buffer
+        self.deferred.pop(slot, None)
 
     def __getitem__(self, leaf: Node) -> Buffer:
-        return self.buffers[leaf.arg[0]]
+        try:
+            return self.buffers[leaf.arg[0]]
+        except KeyError:
+            raise RuntimeError(
+                f"this tensor of shape {leaf.shape} has no value any more: it was donated to a captured "
+                "function, or made inside of one whose trace failed"
+            ) from None
 
 
 memory = _Memory()

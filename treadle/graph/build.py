@@ -40,7 +40,7 @@ from treadle.ir.dtype import (
     round_to,
 )
 from treadle.ir.monoid import MONOIDS
-from treadle.ir.node import Node, Shape
+from treadle.ir.node import Node, Shape, remember
 from treadle.ir.ops import Op
 
 Operand = Any  # Node | bool | int | float | NumPy scalar
@@ -153,18 +153,44 @@ def weak_dtype(dtype: DType | None, scalar: bool | int | float) -> DType:
     return float32
 
 
+def is_weak(x: Operand) -> bool:
+    """Whether a node is a Python float that is known only when the program runs (an argument of a
+    captured function), or arithmetic of such: it is weak like a Python float."""
+    if not isinstance(x, Node) or x.dtype is not float64 or x.shape:
+        return False
+    weak: bool = remember(x, "weak", _is_weak)
+    return weak
+
+
+def _is_weak(root: Node) -> bool:
+    stack, seen = [root], {root}
+    found = False
+    while stack:
+        node = stack.pop()
+        if node.shape or (not node.src and node.op not in (ops.SCALAR, ops.CONST)):
+            return False
+        found = found or (node.op is ops.SCALAR and node.arg < 0)
+        stack += [source for source in node.src if source not in seen]
+        seen.update(node.src)
+    return found
+
+
 def operands(*xs: Operand) -> tuple[Node, ...]:
     """Operands as nodes of one dtype. Arrays decide it by `dtype.promote`; Python scalars are weak:
     an int with a float array becomes that float, a float with an integer array makes both float32,
     an int with a bool array makes both int64. OverflowError for an int that does not fit."""
     common: DType | None = None
     for x in xs:
-        if not isinstance(x, (bool, int, float)):
+        if not isinstance(x, (bool, int, float)) and not is_weak(x):
             dtype = node_of(x).dtype
             common = dtype if common is None else promote(common, dtype)
+    if common is None and any(isinstance(x, Node) for x in xs):
+        common = float64  # arithmetic of run-time floats is Python's own
     for x in xs:
         if isinstance(x, (bool, int, float)):
             common = weak_dtype(common, x)
+        elif is_weak(x):
+            common = weak_dtype(common, 0.0)
     assert common is not None, "an operation has at least one operand"
     return tuple(
         [
