@@ -241,7 +241,14 @@ class Jit:
         guards = Guards([(self.name, self.function), *objects])
         for refresh in guards.refreshers:
             refresh()
+        before = [held[key] for held, key in guards.unguarded]
         traced = trace_function(self.function, self.name, given, guards.cells.values())
+        for (held, what), old in zip(guards.unguarded, before, strict=True):
+            if held[what] is not old and held[what] != old:
+                raise JitError(
+                    f"{self.name} changes {what!r}, which would be done once and not at every call: do "
+                    "that outside of the captured function"
+                )
         variant = Variant(
             traced.captured,
             guards,

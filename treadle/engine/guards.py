@@ -89,14 +89,16 @@ class View:
 class Guards:
     """What is reached from `roots`, (name, value) each, when this is made.
 
-    cells: every tensor found, by its name. refreshers: methods `before_call` of the objects found;
-    they bring tensors that stand for Python numbers up to date, and are for the caller to call.
+    cells: every tensor found, by its name. An object may hold numbers that change from call to call,
+    for which it keeps tensors. Its method `before_call` brings these up to date (`refreshers` has
+    them, for the caller to call), and `unguarded` lists the numbers: (dict, key) each.
     """
 
     def __init__(self, roots: Iterable[tuple[str, Any]]) -> None:
         self.views: list[View] = []
         self.cells: dict[str, Cell] = {}
         self.refreshers: list[Callable[[], None]] = []
+        self.unguarded: list[tuple[dict[Any, Any], Any]] = []
         self._seen: dict[int, Any] = {}
         self._pending = deque(roots)
         while self._pending:
@@ -184,7 +186,11 @@ class Guards:
             self._pending.append((view.item(position), value))
 
     def _mapping(self, name: str, value: dict[Any, Any]) -> None:
-        if len(value) <= LARGE or not _all_plain(value.values()):
+        skipped = [key for held, key in self.unguarded if held is value]
+        if skipped:
+            keys = [key for key in value if key not in skipped]
+            self._add(f"{_braces(name)}[{{}}]", keys, read=functools.partial(_items, value, keys))
+        elif len(value) <= LARGE or not _all_plain(value.values()):
             self._add(f"{_braces(name)}[{{}}]", value, value.values())
         else:
             self._add(f"len({_braces(name)})", [""], read=lambda: (len(value),))
@@ -260,12 +266,14 @@ class Guards:
             return
         if hasattr(kind, "before_call"):
             self.refreshers.append(value.before_call)
-        if hasattr(kind, "guarded"):
-            self._pending += [(f"{name}.{part}", each) for part, each in value.guarded().items()]
-            return
-        if hasattr(value, "__dict__"):
-            held = vars(value)
-            self._add(f"{_braces(name)}.{{}}", held, held.values())
+            self.unguarded += value.unguarded()
+        held = getattr(value, "__dict__", None)
+        if held is not None:
+            names = [key for key in held if not any(h is held and k == key for h, k in self.unguarded)]
+            if len(names) < len(held):
+                self._add(f"{_braces(name)}.{{}}", names, read=functools.partial(_items, held, names))
+            else:
+                self._add(f"{_braces(name)}.{{}}", held, held.values())
         slots = _slots(kind)
         if slots:
             read = functools.partial(_attributes, value, slots)

@@ -1,0 +1,124 @@
+"""What a call costs beside the arithmetic: captured and eager, from Python.
+
+    python bench/overhead.py [--torch]
+
+Each line is a median over many calls. "above" is what a captured call takes more than the native call
+of its program alone; the budget is 5 us + 0.15 us per implicit input (a closed-over tensor).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from timing import table
+
+from treadle import Tensor, jit, nn, no_grad
+from treadle.jit import Jit
+
+Row = tuple[str, ...]
+
+
+def median(call: Callable[[], object], calls: int = 400, warm: int = 30) -> float:
+    """The median time of a call in microseconds."""
+    for _ in range(warm):
+        call()
+    times = []
+    for _ in range(calls):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e6
+
+
+def in_turn(calls: list[Callable[[], object]], turns: int = 7) -> list[float]:
+    """The medians of several calls, measured in turns: the least disturbed turn of each."""
+    found = [[median(call) for call in calls] for _ in range(turns)]
+    return [min(times) for times in zip(*found, strict=True)]
+
+
+def captured(name: str, function: Jit, *args: Any) -> Row:
+    """Time a captured function against the native call of its program."""
+    for _ in range(3):
+        function(*args)
+    assert function.last is not None
+    program = function.last.captured
+    whole, native = in_turn(
+        [lambda: function(*args), lambda: program.runner.run(program.native.records)]
+    )
+    inputs = len(program.cells)
+    budget = 5 + 0.15 * inputs
+    above = whole - native
+    return name, f"{whole:.1f}", f"{native:.1f}", f"{above:.1f}", f"{inputs}", f"{budget:.1f}"
+
+
+def model(width: int = 64) -> nn.Module:
+    """The network of the first line: 64-64-64-10."""
+    return nn.Sequential(
+        nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
+    )
+
+
+def inference() -> Row:
+    """An MLP at batch 1."""
+    network = model()
+    run = jit(network)
+    x = Tensor(np.zeros((1, 64), np.float32))
+    with no_grad():
+        return captured("MLP 64-64-64-10, batch 1", run, x)
+
+
+def identity() -> Row:
+    """The least that a captured function can do."""
+    return captured("x + 1, 4 elements", jit(lambda x: x + 1), Tensor(np.zeros(4, np.float32)))
+
+
+def training(count: int) -> Row:
+    """A step of Adam over `count` small weights."""
+    weights = [Tensor(np.ones(8, np.float32), requires_grad=True) for _ in range(count)]
+    opt = nn.optim.Adam(weights, lr=0.001)
+
+    @jit
+    def step(x: Tensor) -> None:
+        opt.zero_grad()
+        sum((w * x).sum() for w in weights).backward()
+        opt.step()
+
+    return captured(f"Adam over {count} weights", step, Tensor(np.ones(8, np.float32)))
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--torch", action="store_true", help="PyTorch beside it")
+    options = parser.parse_args()
+    heads = ("captured, us", "call", "native", "above", "implicit inputs", "budget")
+    rows = [identity(), inference(), training(20), training(150)]
+    print(table(rows, heads))
+    a, b = (Tensor(np.ones(4, np.float32)) for _ in range(2))
+    eager, lazy = in_turn([lambda: (a + b).realize(), lambda: a + b], turns=3)
+    print()
+    print(table([("eager add", f"{eager:.1f}", "60"), ("lazy add", f"{lazy:.1f}", "8")],
+                ("two tensors of 4 elements, us", "time", "budget")))  # fmt: skip
+    if options.torch:
+        torch_rows()
+
+
+def torch_rows() -> None:
+    """The MLP in PyTorch, eager, for comparison."""
+    torch = __import__("torch")
+    network = torch.nn.Sequential(
+        torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.ReLU(),
+        torch.nn.Linear(64, 10),
+    )  # fmt: skip
+    x = torch.zeros(1, 64)
+    with torch.inference_mode():
+        print(f"\nMLP in PyTorch: {median(lambda: network(x)):.1f} us")
+
+
+if __name__ == "__main__":
+    main()
