@@ -83,7 +83,7 @@ class Variant:
 
     structure, leaves: the tree of the result, whose leaves are `Result`s and values. draws: how many
     random keys a call takes. learning: the closed-over tensors whose `grad` counts; bare: which of
-    them had none; gradients: what they had at the last call. key: the signature; flat: how each
+    them had none. key: the signature; flat: how each
     argument looks, if they are only tensors and objects; settings: of knobs and no_grad.
     """
 
@@ -96,12 +96,10 @@ class Variant:
     key: tuple[Any, ...]
     flat: list[Any] | None
     settings: tuple[Any, ...]
-    gradients: list[Any] = field(init=False)
     bare: list[bool] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.gradients = list(map(_grad, self.learning))
-        self.bare = [gradient is None for gradient in self.gradients]
+        self.bare = list(map(is_, map(_grad, self.learning), repeat(None)))
 
     def holds(self) -> bool:
         """Whether what the function reads from outside is what it was; quickly."""
@@ -111,12 +109,7 @@ class Variant:
 
     def gradients_hold(self) -> bool:
         """Whether the same tensors have a gradient."""
-        now = list(map(_grad, self.learning))
-        if not all(map(is_, now, self.gradients)):
-            if [gradient is None for gradient in now] != self.bare:
-                return False
-            self.gradients = now
-        return True
+        return list(map(is_, map(_grad, self.learning), repeat(None))) == self.bare
 
     def mismatch(self) -> str:
         """Why this does not fit what the function reads from outside, or "". Tensors that stand in
@@ -183,7 +176,7 @@ class Jit:
                 tensors = self._match(last, args)
                 if tensors is not None and last.holds():
                     try:
-                        return last.run(tensors, (), next_keys(last.draws))
+                        return last.run(tensors, (), next_keys(last.draws) if last.draws else ())
                     except Stale:
                         pass  # it is found again below, and says why
             return self._call(args, named)

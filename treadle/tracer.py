@@ -250,7 +250,7 @@ class _Work:
         self.results = len(own)
         arguments = {id(watched.tensor) for watched in self.watched}
         self.watched += self.before.watched.values()
-        self.watched += self._made_inside(set(own) | arguments)
+        self.watched += self._made_inside({*own, *arguments, *self.before.watched})
         for watched in self.watched:
             self._compare(watched)
 

@@ -24,7 +24,7 @@ from treadle.engine import failure
 from treadle.engine.cell import NO_BINDINGS, Cell, bind, dependants, live
 from treadle.engine.history import carries_gradient, forget, remember, tracked
 from treadle.engine.jobs import settled
-from treadle.engine.normal import normalise
+from treadle.engine.normal import Normal, normalise
 from treadle.engine.program import Native, nbytes
 from treadle.engine.realize import find, realize
 from treadle.engine.storage import ALIGNMENT, Buffer, memory
@@ -148,6 +148,7 @@ class Captured:
         self._number_inputs(recipe)
         self._number_outputs(recipe)
         self._number_temporaries()
+        self.normal = Normal(self.normal.roots, (), ())  # what is captured keeps no value alive
 
     # ---- building --------------------------------------------------------------------------------
     def _assigns(self, recipe: Recipe) -> dict[int, int]:
@@ -211,11 +212,11 @@ class Captured:
         the same memory gets a copy of it."""
         outputs, in_place = self.schedule.outputs, self.schedule.in_place
         self.results = recipe.results
-        self.effects = recipe.effects
         self.donated = recipe.donated
         self.kinds_out = [(root.dtype, root.shape) for root in recipe.roots]
         owners: dict[int, int] = {}  # the number of a buffer -> the first root in it
         self.copies: list[tuple[int, int]] = []  # (root, the root that it equals)
+        self.owner_of = {effect.root: effect.owner for effect in recipe.effects}
         self.own: list[tuple[int, int]] = []  # (root with memory of its own, its slot)
         self.gradients = [g for g in recipe.new_gradients if g.root >= 0]
         self.cleared = [g.owner for g in recipe.new_gradients if g.root < 0]
@@ -529,19 +530,18 @@ class Captured:
 
     def _copy(self, arguments: Sequence[Cell], held: dict[int, Buffer]) -> None:
         """Roots that are equal to another one: each gets memory of its own."""
+        made = {g.root: mine for g, mine in zip(self.gradients, self.made)}
         for root, equal in self.copies:
-            source = held.get(equal)
-            for effect in self.effects:
-                if effect.root == equal and source is None:
-                    source = memory[self._owner(effect.owner, arguments).node]
-            for gradient, mine in zip(self.gradients, self.made):
-                if gradient.root == equal:
-                    source = memory[mine.node]
-            assert source is not None
-            held[root] = source.copy()
-            for gradient, mine in zip(self.gradients, self.made):
-                if gradient.root == root:
-                    memory.fill(mine.node, held[root])
+            if equal in held:
+                source = held[equal]
+            elif equal in made:
+                source = memory[made[equal].node]
+            else:
+                source = memory[self._owner(self.owner_of[equal], arguments).node]
+            if root in made:
+                memory[made[root].node].assign(source)
+            else:
+                held[root] = source.copy()
 
     def _new_leaf(self, effect: Effect, call: Call, buffer: Buffer) -> Node:
         arguments, _, _, variables = call

@@ -119,6 +119,8 @@ class Guards:
 
     def hold(self) -> bool:
         """Whether every item is the same object as at the trace."""
+        if not self.views:
+            return True
         flat = self._flat()
         return len(flat) == len(self.known) and all(map(is_, flat, self.known))
 

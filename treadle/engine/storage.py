@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from itertools import count, repeat
 
 import numpy as np
@@ -33,6 +34,7 @@ class Allocator:
         self.peak = 0
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def rounded(nbytes: int) -> int:
         """The size that is really allocated for `nbytes`."""
         step = max(ALIGNMENT, 1 << max(0, nbytes.bit_length() - 4))
@@ -102,12 +104,34 @@ class Buffer:
     def copy(self) -> Buffer:
         """The same bytes in memory of their own."""
         new = Buffer(self.nbytes)
-        new.memory[: self.nbytes] = self.memory[: self.nbytes]
+        new.assign(self)
         return new
+
+    def assign(self, other: Buffer) -> None:
+        """Take over the bytes of another buffer of this size."""
+        self.memory[: self.nbytes] = other.memory[: self.nbytes]
 
     def array(self, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
         """The bytes as a NumPy array of the dtype's storage type, without a copy."""
         return self.memory[: self.nbytes].view(dtype.storage).reshape(shape)
+
+
+class _Watch(weakref.ref[Node]):
+    """A weak reference to a leaf that knows its slot."""
+
+    __slots__ = ("slot",)
+    slot: int
+
+
+def _gone(watch: _Watch) -> None:
+    """Nobody holds the leaf any more."""
+    slot = watch.slot
+    memory.buffers.pop(slot, None)
+    del memory.watch[slot]
+    for table in (memory.deferred, memory.history, memory.versions):
+        if table:
+            table.pop(slot, None)
+    memory.spent.discard(slot)
 
 
 class _Memory:
@@ -126,22 +150,17 @@ class _Memory:
         self.clock = 0
         self.versions: dict[int, int] = {}
         self.moves = 0
-        self.watch: dict[int, weakref.ref[Node]] = {}
+        self.watch: dict[int, _Watch] = {}
         self.numbers = count(FIRST_SLOT)
 
     def leaf(self, dtype: DType, shape: Shape, device: str, buffer: Buffer | None = None) -> Node:
         """A new leaf node with a slot of its own, whose memory is `buffer`."""
         slot = next(self.numbers)
-        node = Node(ops.BUFFER, dtype, (), (slot, shape, device))
+        node = Node.unlike_any(ops.BUFFER, dtype, (slot, shape, device), shape)
         if buffer is not None:
             self.buffers[slot] = buffer
-
-        def gone(_: object, slot: int = slot) -> None:
-            for table in (self.buffers, self.deferred, self.history, self.versions, self.watch):
-                table.pop(slot, None)
-            self.spent.discard(slot)
-
-        self.watch[slot] = weakref.ref(node, gone)
+        watch = self.watch[slot] = _Watch(node, _gone)
+        watch.slot = slot
         return node
 
     def defer(self, value: Node, device: str, target: Node | None = None) -> Node:

@@ -83,6 +83,21 @@ class Node:
         _table[key] = entry
         return self
 
+    @classmethod
+    def unlike_any(cls, op: Op, dtype: Any, arg: Any, shape: Shape) -> Node:
+        """A node without sources whose arg is equal to that of no other node, present or to come:
+        it needs no place in the table. shape: what the op's row would say."""
+        self = _new(cls)
+        self.op = op
+        self.dtype = dtype
+        self.src = ()
+        self.arg = arg
+        self.memo = None
+        self.free = 0
+        self.shape = shape
+        self.bounds = None
+        return self
+
     def __repr__(self) -> str:
         arg = "" if self.arg is None else f", arg={self.arg!r}"
         names = ", ".join(s.op.name for s in self.src)
