@@ -88,14 +88,14 @@ def trace_function(
     keys = next_keys(len(tracing.keys))
     work.rebase(keys)
     captured = Captured(recipe, make, failure.places)
+    everyone = [*given.tensors, *recipe.cells]
     learning = {id(t): t for t in known if isinstance(t, Tensor) and t._requires_grad}
-    for cell in recipe.cells:
-        if isinstance(cell, Tensor) and (cell._requires_grad or cell.grad is not None):
-            learning[id(cell)] = cell
-    for owner in (*recipe.gradients, *(gradient.owner for gradient in recipe.new_gradients)):
-        if owner >= len(given.tensors):
-            cell = recipe.cells[owner - len(given.tensors)]
-            learning[id(cell)] = cell  # type: ignore[assignment]
+    learning |= {id(t): t for t in recipe.cells if isinstance(t, Tensor) and t._requires_grad}
+    learning |= {id(everyone[owner]): everyone[owner] for owner in recipe.gradients}
+    for gradient in recipe.new_gradients:  # of these `Captured` sees to it
+        learning.pop(id(everyone[gradient.owner]), None)
+    for tensor in given.tensors:  # the signature has it
+        learning.pop(id(tensor), None)
     return Traced(captured, work.structure, work.result, keys, list(learning.values()))
 
 
@@ -303,31 +303,40 @@ class _Work:
         arguments = [w.leaf for w in self.watched if w.argument is not None]
         holders = {w.leaf: w for w in self.watched if w.argument is None}
         gradients = {w.gradient_leaf: w for w in reversed(self.watched) if w.gradient_leaf}
+        kept = {}  # (the root of a new value that does not need a leaf of its own)
+        for watched, root in self.changed:
+            kind = roots[root].dtype, roots[root].shape
+            kept[root] = kind == (watched.leaf.dtype, watched.leaf.shape) and root not in carrying
+        self.changed.sort(key=lambda change: not kept[change[1]])
+        effects = [
+            Effect(
+                root,
+                self._owner(watched),
+                kept[root] and _overwrites(watched.tensor) is watched.leaf,
+                not kept[root],
+            )
+            for watched, root in self.changed
+        ]
         for leaf in leaves:
             if leaf in holders:
                 self._owner(holders[leaf])
-        owners = {w: self._owner(w) for w, _ in (*self.changed, *self.new_gradients)}
-        read = {gradients[leaf]: leaf for leaf in leaves if leaf in gradients}
-        owners |= {w: self._owner(w) for w in read}
-        effects = []
-        for watched, root in self.changed:
-            node = roots[root]
-            kept = (node.dtype, node.shape) == (watched.leaf.dtype, watched.leaf.shape)
-            kept = kept and root not in carrying
-            over = kept and _overwrites(watched.tensor) is watched.leaf
-            effects.append(Effect(root, owners[watched], over, not kept))
+        new_gradients = [
+            Gradient(root, self._owner(watched), watched.gradient is None)
+            for watched, root in self.new_gradients
+        ]
+        read = {self._owner(gradients[leaf]): leaf for leaf in leaves if leaf in gradients}
         return Recipe(
             device=device,
             roots=roots,
             arguments=arguments,
             cells=self.cells,
             leaves=self.held,
-            gradients={owners[w]: leaf for w, leaf in read.items()},
+            gradients=read,
             floats=self.floats,
             keys=self.tracing.keys,
             results=list(range(self.results)),
             effects=effects,
-            new_gradients=[Gradient(root, owners[w]) for w, root in self.new_gradients],
+            new_gradients=new_gradients,
             donated=self.given.donated,
             carrying=frozenset(r for r in carrying if r < self.results)
             | {e.root for e in effects if e.new_leaf and e.root in carrying},

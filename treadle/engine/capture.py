@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from operator import attrgetter, is_
 from sys import getrefcount
 from typing import Any
@@ -35,7 +36,7 @@ from treadle.ir.dtype import float64, uint64
 from treadle.ir.node import Node, toposort
 
 _node = attrgetter("node")
-_place = attrgetter("node.arg")  # of a leaf: (slot, shape, device)
+_arg = attrgetter("arg")  # of a leaf: (slot, shape, device)
 _grad = attrgetter("grad")
 _DOUBLE, _LONG = struct.Struct("d"), struct.Struct("q")
 
@@ -63,11 +64,13 @@ class Effect:
 
 @dataclass
 class Gradient:
-    """A cell whose `grad` the function sets. root: the number of the value, or -1 for None. The rest
-    is for `Captured`: whether the old gradient is overwritten, or read; the slot for the new one."""
+    """A cell whose `grad` the function sets. root: the number of the value, or -1 for None; is_first:
+    whether there was none before. The rest is for `Captured`: whether the old gradient is
+    overwritten, or read; the slot for the new one."""
 
     root: int
     owner: int
+    is_first: bool
     in_place: bool = False
     is_read: bool = False
     slot: int = 0
@@ -79,7 +82,7 @@ class Recipe:
 
     device: where it runs. roots: graphs of all values to compute, whose leaves are stand-ins, leaves
     of closed-over cells, and constants. arguments: the stand-in of each tensor argument. cells: the
-    closed-over cells, leaves: what they held. gradients: stand-ins of `cell.grad`, by the number of
+    closed-over cells, those first that keep their leaf and get another value; leaves: what they held. gradients: stand-ins of `cell.grad`, by the number of
     the cell among arguments and cells. floats, keys: stand-ins of numbers. results: the root of each
     tensor returned. carrying: the roots through which a gradient flows back.
     """
@@ -102,18 +105,22 @@ class Recipe:
 class _Held:
     """Something with a node, to see how many references the engine itself holds."""
 
+    arg = None
+
     def __init__(self, node: Any) -> None:
         self.node = node
 
 
-def _counts(holders: Sequence[Any]) -> list[int]:
-    """How many references there are to the node of each."""
+def _survey(holders: Sequence[Any], watched: int) -> tuple[list[Any], list[int]]:
+    """(the arg of the node of each, how many references there are to the first `watched` nodes)."""
     nodes = list(map(_node, holders))
-    return list(map(getrefcount, nodes))
+    return list(map(_arg, nodes)), list(map(getrefcount, islice(nodes, watched)))
 
 
-ALONE = _counts([_Held(object())])[0]  # of a node that one cell holds and nobody else
-ALONE_IN_LIST = list(map(getrefcount, [object()]))[0]  # of an object that one list holds
+# What `_survey` says of a node that one cell holds and nobody else, and what is said of an object
+# that one list holds and nobody else: more means that somebody else can see it.
+ALONE = _survey([_Held(_Held(None))], 1)[1][0]
+IN_LIST = list(map(getrefcount, [object()]))[0]
 
 
 class Captured:
@@ -238,6 +245,9 @@ class Captured:
             (owner, slot) for owner, slot in self.gradient_slots.items() if owner not in written
         ]
         self.made: list[Any] = []  # what this gave to each of `gradients`
+        self.entry: list[Any] = []  # what each had before that, if nothing else came in between
+        self.made_counts: list[int] = []
+        self.made_alone: list[int] = []
         self.made_moves = -1
         infos = [self.schedule.buffers[number] for number in outputs]
         self.symbolic = bool(self.program.variables or self.program.sizes or self.native.sizes)
@@ -252,10 +262,11 @@ class Captured:
         self.swapped = [e for e in kept if e.root not in self.schedule.in_place]
         self.replaced = [e for e in recipe.effects if e.new_leaf]
         owners = sorted({e.owner for e in kept})
-        self.overwritten = [self.cells[o - self.arguments] for o in owners if o >= self.arguments]
+        self.alone = [  # `Recipe.cells` begins with those that are overwritten
+            ALONE + (leaf in tracked) for leaf in recipe.leaves[: sum(o >= self.arguments for o in owners)]
+        ]
         self.overwritten_arguments = [o for o in owners if o < self.arguments]
         self.overwritten_arguments += [d for d in recipe.donated if d not in owners]
-        self.alone = [ALONE + (cell.node in tracked) for cell in self.overwritten]
         touched = {e.owner for e in recipe.effects} | {g.owner for g in recipe.new_gradients}
         self.changed = {id(self.cells[o - self.arguments]) for o in touched if o >= self.arguments}
         sources = [*recipe.arguments, *recipe.leaves]
@@ -263,7 +274,7 @@ class Captured:
         self.carrying = {
             root: not gone.isdisjoint(toposort(recipe.roots[root])) for root in recipe.carrying
         }  # root -> whether what it was computed from is overwritten
-        self.overwritten_slots: list[int] = []  # of the leaves of `overwritten`
+        self.overwritten_slots: list[int] = []
 
     def _number_temporaries(self) -> None:
         """One block of memory holds the arena and every scratch buffer of known size."""
@@ -297,10 +308,12 @@ class Captured:
             if node.op is not ops.BUFFER or cell.target or node.arg[0] not in buffers:
                 realize([cell])
                 memory[cell.node]  # an error for a donated tensor
-        if list(map(_place, self.cells)) != self.places or memory.moves != self.moves:
+        places, counts = _survey(self.cells, len(self.alone))
+        if places != self.places or memory.moves != self.moves:
             self._look_again()
+            _, counts = _survey(self.cells, len(self.alone))
         if self.changed or self.overwritten_arguments:
-            self._secure(arguments)
+            self._secure(arguments, counts)
         for position, slot in self.argument_slots:
             slots[slot] = buffers[arguments[position].node.arg[0]].address
         variables = self._bind(arguments) if self.symbolic else NO_BINDINGS
@@ -355,9 +368,9 @@ class Captured:
                 raise Stale(f"a closed-over tensor was {_described(kind)} and is {_described(now)}")
             if slot:
                 self.slots[slot] = memory[leaf].address
-        self.places = list(map(_place, self.cells))
+        self.places = _survey(self.cells, 0)[0]
         self.moves = memory.moves
-        self.overwritten_slots = [cell.node.arg[0] for cell in self.overwritten]
+        self.overwritten_slots = [place[0] for place in self.places[: len(self.alone)]]
 
     def replace(self, new: Mapping[Cell, Cell]) -> None:
         """Closed-over tensors have been replaced by others. Stale if one of these is among the
@@ -367,24 +380,23 @@ class Captured:
             raise Stale("a closed-over tensor now stands in two places")
         changed = {id(new[c]) if c in new else id(c) for c in self.cells if id(c) in self.changed}
         self.cells = [new.get(cell, cell) for cell in self.cells]
-        self.overwritten = [new.get(cell, cell) for cell in self.overwritten]
         self.changed = changed
         self.moves = -1
 
-    def _secure(self, arguments: Sequence[Cell]) -> None:
-        """Nobody but this program reads what it is about to overwrite: other readers do it now."""
+    def _secure(self, arguments: Sequence[Cell], counts: list[int]) -> None:
+        """Nobody but this program reads what it is about to overwrite: other readers do it now.
+        counts: of references to the closed-over leaves that it overwrites."""
         if not self.changed.isdisjoint(map(id, arguments)):
             raise JitError(
                 "an argument is a tensor that the function also changes through a variable or an "
                 "attribute: pass x.clone(), or use it in one of the two ways only"
             )
         more = [arguments[position] for position in self.overwritten_arguments]
-        if _counts(self.overwritten) != self.alone:
-            self._release([*self.overwritten, *more])
-        elif more and _counts(more) != [ALONE + (cell.node in tracked) for cell in more]:
-            self._release([*self.overwritten, *more])
-        if memory.moves != self.moves:
-            self._look_again()
+        alone = [ALONE + (cell.node in tracked) for cell in more]
+        if counts != self.alone or (more and _survey(more, len(more))[1] != alone):
+            self._release([*self.cells[: len(self.alone)], *more])
+            if memory.moves != self.moves:
+                self._look_again()
 
     def _release(self, owners: Sequence[Cell]) -> None:
         leaves = [cell.node for cell in owners]
@@ -441,26 +453,27 @@ class Captured:
         owners = [self._owner(gradient.owner, arguments) for gradient in self.gradients]
         before = list(map(_grad, owners))
         made = self.made
-        free = [True] * len(made)
-        if made:
-            counts = list(map(getrefcount, made))
-            if (
-                memory.moves == self.made_moves
-                and all(map(is_, before, self.entry))
-                and counts == self.made_counts
-                and _counts(made) == self.made_alone
-            ):
-                return
-            free = [
-                count == ALONE_IN_LIST + (entry is mine) + 2 * (now is mine) and leaf == ALONE
-                for count, entry, now, mine, leaf in zip(
-                    counts, self.entry, before, made, _counts(made), strict=True
-                )
-            ]
-        realize([g for g, gradient in zip(before, self.gradients) if gradient.in_place])
+        counts = list(map(getrefcount, made))
+        if (
+            made
+            and memory.moves == self.made_moves
+            and all(map(is_, before, self.entry))
+            and counts == self.made_counts
+            and _survey(made, len(made))[1] == self.made_alone
+        ):
+            return
+        if [now is None for now in before] != [g.is_first for g in self.gradients]:
+            raise Stale("a tensor has a gradient that had none, or the other way round")
+        free = [
+            count == IN_LIST + (entry is mine) + 2 * (now is mine) and leaf == ALONE
+            for count, entry, now, mine, leaf in zip(
+                counts, self.entry, before, made, _survey(made, len(made))[1]
+            )
+        ] or [False] * len(before)
+        realize([now for now, gradient in zip(before, self.gradients) if gradient.in_place])
         new = []
         for n, (gradient, now) in enumerate(zip(self.gradients, before)):
-            mine = made[n] if made and free[n] else None
+            mine = made[n] if free[n] else None
             if gradient.in_place and (mine is None or now is not mine):
                 mine = self._tensor(gradient.root, memory[now.node].copy(), variables)
             elif mine is None or gradient.is_read:
@@ -470,7 +483,7 @@ class Captured:
                 self.slots[gradient.slot] = memory[mine.node].address
         self.made = new
         self.entry = [None if now is None else mine for now, mine in zip(before, new)]
-        self.made_counts = [ALONE_IN_LIST + 3 * (entry is not None) for entry in self.entry]
+        self.made_counts = [IN_LIST + 3 * (entry is not None) for entry in self.entry]
         self.made_alone = [ALONE] * len(new)
         self.made_moves = memory.moves
 
@@ -483,7 +496,7 @@ class Captured:
 
     def release(self) -> None:
         """Another captured function makes the gradients from now on."""
-        self.made = []
+        self.made, self.entry = [], []
 
     # ---- results ---------------------------------------------------------------------------------
     def _buffer(self, root: int, variables: dict[str, int]) -> Buffer:
@@ -500,9 +513,7 @@ class Captured:
         if self.copies:
             self._copy(arguments, held)
         for gradient, mine in zip(self.gradients, self.made):
-            owner = self._owner(gradient.owner, arguments)
-            if owner.grad is not mine:
-                owner.grad = mine
+            self._owner(gradient.owner, arguments).grad = mine
         for position in self.cleared:
             self._owner(position, arguments).grad = None
         leaves = {}
