@@ -29,7 +29,7 @@ from treadle import tensor as face
 from treadle.dims import Dim
 from treadle.engine import trace
 from treadle.engine.capture import Captured, Stale
-from treadle.engine.guards import PLAIN, Guards
+from treadle.engine.guards import PLAIN, Guards, Rebound
 from treadle.engine.realize import LOCK, realize
 from treadle.engine.storage import memory
 from treadle.engine.trace import JitError
@@ -83,7 +83,8 @@ class Variant:
 
     structure, leaves: the tree of the result, whose leaves are `Result`s and values. draws: how many
     random keys a call takes. learning: the closed-over tensors whose `grad` counts; bare: which of
-    them had none. key: the signature; flat: how each
+    them had none. rebound: places outside that get new tensors, by their number. sizes: the values of
+    Variables that the trace has looked at. key: the signature; flat: how each
     argument looks, if they are only tensors and objects; settings: of knobs and no_grad.
     """
 
@@ -93,6 +94,8 @@ class Variant:
     leaves: list[Any]
     draws: int
     learning: list[Any]
+    rebound: list[tuple[Rebound, int]]
+    sizes: dict[str, int]
     key: tuple[Any, ...]
     flat: list[Any] | None
     settings: tuple[Any, ...]
@@ -132,10 +135,35 @@ class Variant:
     def run(self, tensors: Sequence[Tensor], floats: Sequence[float], keys: Sequence[int]) -> Any:
         """Replay. Stale if a closed-over tensor does not fit."""
         made = self.captured.run(tensors, floats, keys)
+        if self.rebound:
+            self._rebind(made)
         if self.structure.kind is None and made:
             return made[0]
         leaves = [made[leaf.number] if type(leaf) is Result else leaf for leaf in self.leaves]
         return unflatten(self.structure, leaves)
+
+    def _rebind(self, made: Sequence[Any]) -> None:
+        """Put new tensors into their places outside. They are what the next call finds there."""
+        replaced = {}
+        for rebound, number in self.rebound:
+            assert rebound.write is not None
+            rebound.write(rebound.key, made[number])
+            old = self.guards.known[rebound.position]
+            if isinstance(old, Tensor):
+                replaced[old] = self.guards.known[rebound.position] = made[number]
+        if len(set(map(id, replaced.values()))) == len(replaced):
+            self.captured.replace(replaced)
+
+    def sizes_hold(self, tensors: Sequence[Tensor]) -> str:
+        """Why the sizes of these arguments do not fit, or ""."""
+        for tensor in tensors:
+            for name, value in tensor.bindings.items():
+                if self.sizes.get(name, value) != value:
+                    return (
+                        f"Variable {name}, whose value the function has looked at, was "
+                        f"{self.sizes[name]} and is {value}"
+                    )
+        return ""
 
 
 class Jit:
@@ -183,7 +211,7 @@ class Jit:
 
     def _match(self, variant: Variant, args: Sequence[Any]) -> list[Tensor] | None:
         """The tensors among the arguments, if all are of the kinds that this was captured for."""
-        if variant.flat is None or len(args) != len(variant.flat):
+        if variant.flat is None or variant.sizes or len(args) != len(variant.flat):
             return None
         if variant.settings != _settings():
             return None
@@ -213,7 +241,7 @@ class Jit:
         given, key = self._sort(args, named)
         reason = ""
         for variant in self.variants.get(key, ()):
-            mismatch = variant.mismatch()
+            mismatch = variant.sizes_hold(given.tensors) or variant.mismatch()
             if not mismatch:
                 try:
                     result = variant.run(given.tensors, given.floats, next_keys(variant.draws))
@@ -235,7 +263,7 @@ class Jit:
         for refresh in guards.refreshers:
             refresh()
         before = [held[key] for held, key in guards.unguarded]
-        traced = trace_function(self.function, self.name, given, guards.cells.values())
+        traced = trace_function(self.function, self.name, given, guards)
         for (held, what), old in zip(guards.unguarded, before, strict=True):
             if held[what] is not old and held[what] != old:
                 raise JitError(
@@ -249,6 +277,8 @@ class Jit:
             traced.leaves,
             len(traced.keys),
             traced.learning,
+            traced.rebound,
+            traced.sizes,
             key,
             _flat(given, key),
             _settings(),

@@ -7,7 +7,7 @@ assigned, a gradient set. Then all tensors are put back: the first call is a rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,8 +17,8 @@ from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine import failure, trace
 from treadle.engine.capture import Captured, Effect, Gradient, Recipe
-from treadle.engine.cell import NO_BINDINGS, Cell, live
-from treadle.engine.guards import PLAIN
+from treadle.engine.cell import NO_BINDINGS, Cell, bind, live
+from treadle.engine.guards import PLAIN, Guards, Rebound
 from treadle.engine.history import carries_gradient, remember, tracked
 from treadle.engine.jobs import settled
 from treadle.engine.realize import realize
@@ -44,13 +44,17 @@ class Result:
 @dataclass
 class Traced:
     """What a trace gives. leaves: of the result's tree, Results and values; keys: the random keys of
-    the first call; learning: closed-over tensors that have or may get gradients."""
+    the first call; learning: closed-over tensors that have or may get gradients; rebound: places
+    outside where the function puts new tensors, with the number of each; sizes: the values of
+    Variables that it has looked at."""
 
     captured: Captured
     structure: Structure
     leaves: list[Any]
     keys: list[int]
     learning: list[Tensor]
+    rebound: list[tuple[Rebound, int]]
+    sizes: dict[str, int]
 
 
 @dataclass
@@ -71,32 +75,41 @@ class Given:
 
 
 def trace_function(
-    function: Callable[..., Any], name: str, given: Given, known: Iterable[Cell]
+    function: Callable[..., Any], name: str, given: Given, guards: Guards
 ) -> Traced:
-    """Trace one call. known: tensors that the function reaches from outside. The lock is held."""
+    """Trace one call. guards: what the function reaches from outside. The lock is held."""
     _settle()
     before = _Before()
     with without_collector(), trace.tracing(name) as tracing:
         try:
             work = _Work(given, before, tracing)
             args, named = work.arguments()
-            work.look(function(*args, **named))
+            work.look(function(*args, **named), guards)
             del args, named
             recipe = work.recipe()
+        except BaseException:
+            before.put_back_new()
+            raise
         finally:
             before.restore()
     keys = next_keys(len(tracing.keys))
     work.rebase(keys)
     captured = Captured(recipe, make, failure.places)
     everyone = [*given.tensors, *recipe.cells]
-    learning = {id(t): t for t in known if isinstance(t, Tensor) and t._requires_grad}
+    reached = [cell for cell in guards.cells.values() if isinstance(cell, Tensor)]
+    learning = {id(t): t for t in reached if t._requires_grad}
     learning |= {id(t): t for t in recipe.cells if isinstance(t, Tensor) and t._requires_grad}
     learning |= {id(everyone[owner]): everyone[owner] for owner in recipe.gradients}
     for gradient in recipe.new_gradients:  # of these `Captured` sees to it
         learning.pop(id(everyone[gradient.owner]), None)
     for tensor in given.tensors:  # the signature has it
         learning.pop(id(tensor), None)
-    return Traced(captured, work.structure, work.result, keys, list(learning.values()))
+    bindings = NO_BINDINGS
+    for tensor in given.tensors:
+        bindings = bind(bindings, tensor.bindings)
+    sizes = {name: bindings[name] for name in sorted(tracing.sizes) if name in bindings}
+    waiting = list(learning.values())
+    return Traced(captured, work.structure, work.result, keys, waiting, work.rebound, sizes)
 
 
 def make(leaf: Node, bindings: dict[str, int]) -> Tensor:
@@ -164,6 +177,14 @@ class _Before:
                 watched.gradient_leaf = watched.gradient.node
             self.watched[id(tensor)] = watched
 
+    def put_back_new(self) -> None:
+        """Tensors that were made during a trace that failed and had a value in memory get it back."""
+        for cell in live():
+            if isinstance(cell, Tensor) and id(cell) not in self.watched:
+                leaf = cell.target or cell.node
+                if leaf is not cell.node and leaf.arg[0] in memory.buffers:
+                    _put_back(cell, leaf, cell._requires_grad)
+
     def restore(self) -> None:
         """Put everything back."""
         for tensor, state in zip(self.tensors, self.states):
@@ -201,6 +222,7 @@ class _Work:
         self.result: list[Any] = []
         self.roots: list[Node] = []
         self.results = 0
+        self.rebound: list[tuple[Rebound, int]] = []
         self.changed: list[tuple[_Watched, int]] = []  # (a tensor, the root of its new value)
         self.new_gradients: list[tuple[_Watched, int]] = []
         self.cells: list[Cell] = []  # the closed-over tensors
@@ -230,7 +252,7 @@ class _Work:
         return args, named
 
     # ---- what it did -----------------------------------------------------------------------------
-    def look(self, result: Any) -> None:
+    def look(self, result: Any, guards: Guards) -> None:
         """Find the results and the effects. JitError for what cannot be captured."""
         leaves, self.structure = flatten(result)
         own: dict[int, int] = {}
@@ -247,6 +269,19 @@ class _Work:
                     f"{self.tracing.name} returns a {type(leaf).__name__}: a captured function returns "
                     "tensors, numbers, text or None, in tuples, lists, dicts and dataclasses"
                 )
+        for rebound in guards.rebound():
+            new = rebound.new
+            if not isinstance(new, Tensor) or id(new) in self.before.watched:
+                raise JitError(
+                    f"{self.tracing.name} puts a tensor that was there before into {rebound.name}: do "
+                    "that outside of the captured function, or put in a copy: x.clone()"
+                )
+            if rebound.write is None:
+                continue
+            if id(new) not in own:
+                own[id(new)] = len(self.roots)
+                self.roots.append(new.node)
+            self.rebound.append((rebound, own[id(new)]))
         self.results = len(own)
         arguments = {id(watched.tensor) for watched in self.watched}
         self.watched += self.before.watched.values()
@@ -299,7 +334,7 @@ class _Work:
         roots = resolved(self.roots)
         leaves = leaves_below(roots)
         device = self._device(roots, leaves)
-        carrying = _carrying(roots)
+        carrying = _carrying(roots, {w.leaf for w in self.watched if w.learns})
         arguments = [w.leaf for w in self.watched if w.argument is not None]
         holders = {w.leaf: w for w in self.watched if w.argument is None}
         gradients = {w.gradient_leaf: w for w in reversed(self.watched) if w.gradient_leaf}
@@ -415,12 +450,13 @@ def leaves_below(roots: Sequence[Node]) -> list[Node]:
     return [node for node in toposort(roots) if node.op is ops.BUFFER]
 
 
-def _carrying(roots: Sequence[Node]) -> set[int]:
-    """The roots through which a gradient flows back to a leaf that wants one (or, coarsely, may)."""
+def _carrying(roots: Sequence[Node], learning: set[Node]) -> set[int]:
+    """The roots through which a gradient flows back to a leaf that wants one (or, coarsely, may).
+    learning: the leaves of tensors that require a gradient."""
     flowing: set[Node] = set()
     for node in toposort(roots):
         if node.op is ops.BUFFER:
-            if carries_gradient([node]):
+            if node in learning or carries_gradient([node]):
                 flowing.add(node)
         elif node.op is not ops.STOP and not flowing.isdisjoint(node.src):
             flowing.add(node)

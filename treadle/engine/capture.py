@@ -134,6 +134,7 @@ class Captured:
         self.make = make
         self.device = recipe.device
         self.normal = normalise(recipe.roots)
+        self.donated_to: dict[int, int] = {}  # root -> the argument whose memory it may take over
         self.program = find(recipe.device, self.normal, self._assigns(recipe))
         self.schedule = self.program.schedule
         self.runner = devices.runner(recipe.device)
@@ -172,6 +173,7 @@ class Captured:
             if fits:
                 free.remove(fits[0])
                 wishes.append((root, fits[0]))
+                self.donated_to[root] = recipe.arguments.index(fits[0])
         numbers = {leaf: n for n, leaf in enumerate(self.normal.leaves)}
         assigns: dict[int, int] = {}
         for root, leaf in wishes:
@@ -520,6 +522,8 @@ class Captured:
         results = []
         for root in self.results:
             dtype, shape = self.kinds_out[root]
+            if root not in held:  # in the memory of a donated argument
+                held[root] = memory[arguments[self.donated_to[root]].node]
             leaf = memory.leaf(dtype, shape, self.device, held[root])
             results.append(self.make(leaf, variables))
             if root in self.carrying:

@@ -18,6 +18,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from operator import is_
 from typing import Any
@@ -33,6 +34,7 @@ CLOSED = (np.ndarray, types.BuiltinFunctionType, types.GeneratorType, Exception)
 OPEN_LIBRARIES = ("treadle.nn", "types")  # (`types` has SimpleNamespace)
 
 Read = Callable[[], Iterable[Any]]
+Write = Callable[[Any, Any], None]
 
 
 class Missing:
@@ -44,10 +46,11 @@ MISSING = Missing()
 
 class View:
     """One container: how a message calls it ({} stands for the item), the names of its items, and
-    how its items are read now: through `live`, or by the function `read`. names: of the items now.
+    how its items are read now: through `live`, or by the function `read`. names: of the items now;
+    write(key, value) puts a value into it, if that can be done.
     """
 
-    __slots__ = ("keys", "live", "name", "names", "read")
+    __slots__ = ("keys", "live", "name", "names", "read", "write")
 
     def __init__(
         self,
@@ -55,8 +58,10 @@ class View:
         names: Iterable[Any],
         live: Iterable[Any] | None = None,
         read: Read | None = None,
+        write: Write | None = None,
     ) -> None:
         self.name = name
+        self.write = write
         self.names = names
         self.keys = list(names)
         self.live = live
@@ -84,6 +89,19 @@ class View:
         left = set(map(id, now))
         gone = [key for key in self.keys if id(key) not in left]
         return f"{self.name.format(self.spelled(gone[0]) if gone else '..')} is gone"
+
+
+@dataclass(frozen=True)
+class Rebound:
+    """An item of a container that is another tensor than before. name: how a message calls it;
+    position: its place in `Guards.known`; key, write: how to put a value there."""
+
+    name: str
+    position: int
+    old: Any
+    new: Cell
+    key: Any
+    write: Write | None
 
 
 class Guards:
@@ -152,6 +170,23 @@ class Guards:
             return {}, "a tensor was replaced in one of the places that hold it"
         return {old: new for old, new in replaced.values()}, ""
 
+    def rebound(self) -> list[Rebound]:
+        """The items that are other tensors than before. JitError for one that cannot be written."""
+        found = []
+        position = 0
+        for view in self.views:
+            now = view.now()
+            before = self.known[position : position + len(view.keys)]
+            if len(now) == len(before):
+                for offset, (old, new) in enumerate(zip(before, now, strict=True)):
+                    if old is not new and isinstance(new, Cell):
+                        name = view.item(offset)
+                        found.append(
+                            Rebound(name, position + offset, old, new, view.keys[offset], view.write)
+                        )
+            position += len(before)
+        return found
+
     def accept(self) -> None:
         """What is there now is what is expected from now on."""
         self.known = self._flat()
@@ -180,9 +215,10 @@ class Guards:
         names: Iterable[Any],
         live: Iterable[Any] | None = None,
         read: Read | None = None,
+        write: Write | None = None,
     ) -> None:
         """Guard the items of a container and look into them; see `View`."""
-        view = View(name, names, live, read)
+        view = View(name, names, live, read, write)
         self.views.append(view)
         for position, value in enumerate(view.now()):
             self._pending.append((view.item(position), value))
@@ -191,15 +227,18 @@ class Guards:
         skipped = [key for held, key in self.unguarded if held is value]
         if skipped:
             keys = [key for key in value if key not in skipped]
-            self._add(f"{_braces(name)}[{{}}]", keys, read=functools.partial(_items, value, keys))
+            read = functools.partial(_items, value, keys)
+            self._add(f"{_braces(name)}[{{}}]", keys, read=read, write=value.__setitem__)
         elif len(value) <= LARGE or not _all_plain(value.values()):
-            self._add(f"{_braces(name)}[{{}}]", value, value.values())
+            write = value.__setitem__
+            self._add(f"{_braces(name)}[{{}}]", value, value.values(), write=write)
         else:
             self._add(f"len({_braces(name)})", [""], read=lambda: (len(value),))
 
     def _sequence(self, name: str, value: Any) -> None:
         if len(value) <= LARGE or not _all_plain(value):
-            self._add(f"{_braces(name)}[{{}}]", _Positions(value), value)
+            write = getattr(value, "__setitem__", None)
+            self._add(f"{_braces(name)}[{{}}]", _Positions(value), value, write=write)
         else:
             self._add(f"len({_braces(name)})", [""], read=lambda: (len(value),))
 
@@ -211,7 +250,8 @@ class Guards:
         cells = value.__closure__ or ()
         if cells:
             names = value.__code__.co_freevars
-            self._add("{}", names, read=functools.partial(_contents, cells))
+            read = functools.partial(_contents, cells)
+            self._add("{}", names, read=read, write=functools.partial(_fill, cells, names))
         if _is_library(value.__globals__.get("__name__")):
             return
         self._globals(value.__globals__, names_in(value.__code__))
@@ -224,7 +264,8 @@ class Guards:
         that it names."""
         names = [name for name in sorted(named) if name in own]
         if names:
-            self._add("{}", names, read=functools.partial(_items, own, names))
+            read = functools.partial(_items, own, names)
+            self._add("{}", names, read=read, write=own.__setitem__)
         for name in names:
             module = own[name]
             if isinstance(module, types.ModuleType) and not _is_library(module.__name__):
@@ -273,13 +314,16 @@ class Guards:
         if held is not None:
             names = [key for key in held if not any(h is held and k == key for h, k in self.unguarded)]
             if len(names) < len(held):
-                self._add(f"{_braces(name)}.{{}}", names, read=functools.partial(_items, held, names))
+                read = functools.partial(_items, held, names)
+                self._add(f"{_braces(name)}.{{}}", names, read=read, write=held.__setitem__)
             else:
-                self._add(f"{_braces(name)}.{{}}", held, held.values())
+                write = held.__setitem__
+                self._add(f"{_braces(name)}.{{}}", held, held.values(), write=write)
         slots = _slots(kind)
         if slots:
             read = functools.partial(_attributes, value, slots)
-            self._add(f"{_braces(name)}.{{}}", slots, read=read)
+            write = functools.partial(setattr, value)
+            self._add(f"{_braces(name)}.{{}}", slots, read=read, write=write)
         self._pending.append((kind.__name__, kind))
 
 
@@ -351,6 +395,10 @@ def _contents(cells: tuple[types.CellType, ...]) -> Iterator[Any]:
             yield cell.cell_contents
         except ValueError:  # the variable has no value yet
             yield MISSING
+
+
+def _fill(cells: tuple[types.CellType, ...], names: tuple[str, ...], name: str, value: Any) -> None:
+    cells[names.index(name)].cell_contents = value
 
 
 def _attributes(value: Any, slots: list[str]) -> Iterator[Any]:
