@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+Call = Callable[[], object]
 
 
 @dataclass
@@ -30,7 +32,11 @@ class Times:
 
 
 def in_turns(
-    candidates: dict[str, Callable[[], object]], turns: int = 7, calls: int = 5, warm: int = 2
+    candidates: Mapping[str, Call],
+    turns: int = 7,
+    calls: int = 5,
+    warm: int = 2,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Times]:
     """Time every candidate in `turns` alternating blocks of `calls` calls."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
@@ -39,13 +45,13 @@ def in_turns(
             for _ in range(warm):
                 call()
             for _ in range(calls):
-                start = time.perf_counter()
+                start = clock()
                 call()
-                times[name].append(time.perf_counter() - start)
+                times[name].append(clock() - start)
     return {name: Times(seconds) for name, seconds in times.items()}
 
 
-def table(rows: list[tuple[str, ...]], heads: tuple[str, ...]) -> str:
+def table(rows: Sequence[tuple[str, ...]], heads: tuple[str, ...]) -> str:
     """A Markdown table with aligned columns."""
     widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
     line = "| " + " | ".join(f"{{:<{w}}}" for w in widths) + " |"

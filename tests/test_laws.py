@@ -154,7 +154,8 @@ def imports(source: Source) -> Iterator[tuple[int, str]]:
 
 def parts_that_the_top_imports() -> set[str]:
     top = [source for source in sources() if source.module == "treadle"]
-    return {part(target) for source in top for _, target in imports(source)}
+    targets = {target for source in top for _, target in imports(source)}
+    return {part(target) for target in targets if target.split(".")[0] == "treadle"}
 
 
 def may_import(importer: str, target: str, below_top: set[str]) -> bool:

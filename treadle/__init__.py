@@ -5,10 +5,13 @@
 [3.0, 5.0]
 """
 
+from typing import Any
+
 from treadle import methods  # gives Tensor its methods
 from treadle.dims import Variable
 from treadle.generator import manual_seed
 from treadle.engine.trace import JitError
+from treadle.graph.public import NAMESPACE
 from treadle.ir.dtype import (
     bfloat16,
     bool_,
@@ -25,17 +28,33 @@ from treadle.ir.dtype import (
     uint64,
 )
 from treadle.jit import jit
-from treadle.tensor import Tensor, no_grad
+from treadle.tensor import Tensor, enable_grad, no_grad
 from treadle.tools.debug import explain
 from treadle.transforms import grad, scan, value_and_grad
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of the table of public names: `treadle.exp(x)`, `treadle.where(c, x, y)`. Each
+    is made when it is first used."""
+    if name not in NAMESPACE:
+        raise AttributeError(f"module 'treadle' has no attribute {name!r}")
+    made = globals()[name] = methods.function(name)
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *NAMESPACE})
+
+
 __all__ = [
     "JitError",
     "Tensor",
     "Variable",
     "bfloat16",
     "bool_",
+    "enable_grad",
     "explain",
     "float16",
     "float32",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -223,15 +222,3 @@ def show(tensor: Any) -> str:
     flag = ", requires_grad=True" if tensor._requires_grad else ""
     empty = f", shape={array.shape}" if array.size == 0 else ""
     return f"Tensor({text}{empty}{dtype}{device}{flag})"
-
-
-def reference(cell: Cell, registry: dict[Node, Any], leaf_node: Node) -> weakref.ref[Cell]:
-    """A weak reference to a cell that takes its entry out of the registry when the cell goes."""
-    key = weakref.ref(leaf_node)
-
-    def gone(reference: object) -> None:
-        node = key()
-        if node is not None and registry.get(node) is reference:
-            del registry[node]
-
-    return weakref.ref(cell, gone)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from types import NoneType
 from typing import Any
 
 from treadle import convert, generator
@@ -28,7 +29,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     reduction,
     selection,
 )
-from treadle.graph.public import METHODS, Public
+from treadle.graph.public import METHODS, NAMESPACE, Public
 from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
@@ -95,6 +96,13 @@ def lift(entry: Public) -> Callable[..., Any]:
         except (IndexError, OverflowError, TypeError, ValueError) as error:
             say_name(error, entry.name)
             raise
+        except AttributeError as error:
+            wrong = next((arg for arg in args if not isinstance(arg, (*OPERANDS, NoneType))), error)
+            if wrong is error:
+                raise
+            raise TypeError(
+                f"{entry.name}: expected a tensor, not a {type(wrong).__name__}: write Tensor(..)"
+            ) from None
         note(entry.name, result, (*nodes, *named.values()))
         return wrap(result, bindings)
 
@@ -199,6 +207,13 @@ KINDS: dict[str, Callable[[Public], Any]] = {
     "random": lambda entry: staticmethod(drawn(entry)),
     "keyed": keyed,
 }
+
+
+def function(name: str) -> Callable[..., Any]:
+    """The function `treadle.name`. KeyError if the table of public names has none."""
+    entry = NAMESPACE[name]
+    made = KINDS[entry.kind](entry)
+    return made.__func__ if isinstance(made, staticmethod) else made
 
 
 def attach() -> None:

@@ -19,7 +19,7 @@ from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
-from treadle.engine.history import fold, tracked, unfold
+from treadle.engine.history import fold, is_tracked, requirer, track, unfold, untrack
 from treadle.engine.jobs import device_of
 from treadle.engine.realize import LOCK, realize
 from treadle.engine.storage import memory
@@ -199,6 +199,9 @@ class Tensor(Vocabulary, Cell):
         array = self.numpy()
         return array if dtype is None else array.astype(dtype)
 
+    def __format__(self, spec: str) -> str:
+        return format(self.item() if spec else repr(self), spec)
+
     def __repr__(self) -> str:
         forbid_reading("printing", self.node)
         return convert.show(self)
@@ -265,11 +268,9 @@ class Tensor(Vocabulary, Cell):
         """Whether a gradient flows back to this tensor or through it."""
         if self._requires_grad:
             return True
-        if not tracked:
-            return False
         root, _ = unfold(self.node)
         order = toposort(root)
-        leaves = [n for n in order if n in tracked]
+        leaves = [n for n in order if is_tracked(n)]
         return bool(leaves) and root in grad.reaching(order, leaves)
 
     @requires_grad.setter
@@ -285,7 +286,7 @@ class Tensor(Vocabulary, Cell):
             )
         else:
             self._requires_grad = False
-            tracked.pop(self.node, None)
+            untrack(self.node)
             memory.moves += 1  # captured functions look again at the tensors that they use
 
     def requires_grad_(self, value: bool = True) -> Tensor:
@@ -302,9 +303,8 @@ class Tensor(Vocabulary, Cell):
 
     def _track(self, leaf: Node) -> None:
         """This cell is `leaf` from now on, and its gradient is wanted."""
-        tracked.pop(self.node, None)
         self.node = leaf
-        tracked[leaf] = convert.reference(self, tracked, leaf)
+        track(self, leaf)
 
     @property
     def is_leaf(self) -> bool:
@@ -328,7 +328,7 @@ class Tensor(Vocabulary, Cell):
         """The value, detached."""
         return self.detach()
 
-    @without_collector()
+    @without_collector
     def backward(self, gradient: Any = None, create_graph: bool = False) -> None:
         """Add d self / d x to `x.grad` for every tensor x that requires a gradient.
 
@@ -338,16 +338,21 @@ class Tensor(Vocabulary, Cell):
         """
         seed = self._seed(gradient)
         root, folded = unfold(self.node)
-        leaves = [n for n in toposort(root) if n in tracked]
+        leaves = [n for n in toposort(root) if is_tracked(n)]
         nodes = grad.gradients([root], [seed], leaves, unreached="none")
         found = {leaf: node for leaf, node in zip(leaves, nodes, strict=True) if node is not None}
-        if not found:
+        if not leaves:
             raise RuntimeError(
                 "backward: no tensor that this one depends on has requires_grad=True"
             )
+        if not found:
+            raise RuntimeError(
+                "backward: no gradient flows from this tensor to one with requires_grad=True: what "
+                "is between them is detached, an integer, or a comparison"
+            )
         for leaf, node in zip(found, fold(found.values(), folded), strict=True):
-            cell = tracked[leaf]()
-            if cell is not None:
+            cell = requirer(leaf)
+            if isinstance(cell, Tensor):  # None: nobody holds it any more
                 kept = node if create_graph else build.stop_gradient(node)
                 new = Tensor._of(kept, self.bindings)
                 cell.grad = new if cell.grad is None else cell.grad + new
@@ -360,6 +365,7 @@ class Tensor(Vocabulary, Cell):
         return [Tensor._of(node, self.bindings) for node in nodes]
 
     def _seed(self, gradient: Any) -> Node:
+        """The cotangent of this tensor: what was given, or 1."""
         if gradient is not None:
             node, _ = convert.operand(gradient, self)
             return build.cast(build.expand(node, self.node.shape), self.dtype)
@@ -406,6 +412,17 @@ class Tensor(Vocabulary, Cell):
     def cpu(self) -> Tensor:
         """This tensor on the device CPU."""
         return self.to(device="CPU")
+
+
+@contextmanager
+def enable_grad() -> Iterator[None]:
+    """Inside, gradients are recorded again, also within `no_grad()`."""
+    global _recording
+    before, _recording = _recording, True
+    try:
+        yield
+    finally:
+        _recording = before
 
 
 @contextmanager

@@ -12,14 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from treadle import convert
 from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine import failure, trace
 from treadle.engine.capture import Captured, Effect, Gradient, Recipe
 from treadle.engine.cell import NO_BINDINGS, Cell, bind, live
 from treadle.engine.guards import PLAIN, Guards, Rebound
-from treadle.engine.history import carries_gradient, remember, tracked
+from treadle.engine.history import carries_gradient, remember, track, untrack
 from treadle.engine.jobs import settled
 from treadle.engine.realize import realize
 from treadle.engine.storage import memory
@@ -74,13 +73,14 @@ class Given:
     objects: list[Any] = field(default_factory=list)
 
 
+@without_collector
 def trace_function(
     function: Callable[..., Any], name: str, given: Given, guards: Guards
 ) -> Traced:
     """Trace one call. guards: what the function reaches from outside. The lock is held."""
     _settle()
     before = _Before()
-    with without_collector(), trace.tracing(name) as tracing:
+    with trace.tracing(name) as tracing:
         try:
             work = _Work(given, before, tracing)
             args, named = work.arguments()
@@ -138,9 +138,8 @@ def _settle() -> None:
                 realize([cell])
     first: dict[Node, Cell] = {}
     for cell in live():
-        node = cell.node
-        if node in tracked and tracked[node]() is cell:
-            first[node] = cell  # the one that learns keeps the leaf
+        if isinstance(cell, Tensor) and cell._requires_grad:
+            first[cell.node] = cell  # the one that learns keeps the leaf
     for cell in live():
         node = cell.node
         if node.op is ops.BUFFER and first.setdefault(node, cell) is not cell and settled(cell):
@@ -196,10 +195,11 @@ class _Before:
 
 def _put_back(tensor: Tensor, leaf: Node, learns: bool) -> None:
     """The tensor holds `leaf`, as it did before."""
-    tracked.pop(tensor.node, None)
+    if tensor._requires_grad:
+        untrack(tensor.node)
     tensor.node, tensor.target, tensor._requires_grad = leaf, None, learns
     if learns:
-        tracked[leaf] = convert.reference(tensor, tracked, leaf)
+        track(tensor, leaf)
 
 
 def stand_in(tensor: Tensor) -> Tensor:
@@ -235,7 +235,7 @@ class _Work:
             made = stand_in(tensor)
             self.tracing.words[made.node] = self.given.tensor_words[number]
             if flows(tensor):
-                tracked[made.node] = convert.reference(made, tracked, made.node)
+                track(made, made.node)
             made._requires_grad = tensor._requires_grad
             own = self.before.watched[id(tensor)]
             made.grad = own.gradient

@@ -10,14 +10,14 @@ from functools import wraps
 from typing import Any
 
 from treadle.engine.cell import NO_BINDINGS, bind
-from treadle.engine.history import fold, tracked, unfold
+from treadle.engine.history import fold, track, unfold
 from treadle.engine.storage import memory
 from treadle.graph import build
 from treadle.graph import scan as loops
 from treadle.graph.grad import gradients
 from treadle.graph.tree import flatten, unflatten
 from treadle.ir.node import Node
-from treadle.tensor import Tensor
+from treadle.tensor import Tensor, enable_grad
 
 
 def value_and_grad(
@@ -49,30 +49,23 @@ def value_and_grad(
             wanted += [tensor.node for tensor in own]
             structures.append((structure, len(own)))
             inner[number] = unflatten(structure, own)
-        tracked.update(dict.fromkeys(wanted, _nobody))
-        try:
+        with enable_grad():
             result = f(*inner, **named)
-        finally:
-            for stand_in in wanted:
-                del tracked[stand_in]
         if not isinstance(result, Tensor) or result.numel() != 1 or not result.dtype.is_float:
-            shown = (
-                f"a tensor of {result.dtype} {result.shape}"
-                if isinstance(result, Tensor)
-                else repr(result)
-            )
+            shown = repr(result)
+            if isinstance(result, Tensor):
+                shown = f"a tensor of {result.dtype} {result.shape}"
             raise TypeError(
                 f"grad: the function must return one floating number as a tensor, not {shown}"
             )
         seed = build.const(1, result.dtype, result.node.shape)
         root, folded = unfold(result.node)
         found = fold(gradients([root], [seed], wanted, unreached="zero"), folded)
-        value, *outer = loops.substitute([result.node, *found], given)
-        tensors = iter([Tensor._of(node, result.bindings) for node in outer])
-        trees = [unflatten(s, [next(tensors) for _ in range(count)]) for s, count in structures]
-        return Tensor._of(value, result.bindings), trees[0] if isinstance(argnums, int) else tuple(
-            trees
-        )
+        nodes = loops.substitute([result.node, *found], given)
+        value, *parts = [Tensor._of(node, result.bindings) for node in nodes]
+        left = iter(parts)
+        trees = [unflatten(s, [next(left) for _ in range(count)]) for s, count in structures]
+        return value, trees[0] if isinstance(argnums, int) else tuple(trees)
 
     return run
 
@@ -82,10 +75,6 @@ def _kind(value: Any) -> str:
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     return f"a {type(value).__name__}"
-
-
-def _nobody() -> None:
-    """In place of a weak reference to a cell: the gradient is returned, not left in one."""
 
 
 def _argument(leaf: Any, given: dict[Node, Node]) -> Tensor:
@@ -100,7 +89,9 @@ def _argument(leaf: Any, given: dict[Node, Node]) -> Tensor:
         )
     stand_in = memory.defer(leaf.node, leaf.device)
     given[stand_in] = leaf.node
-    return Tensor._of(stand_in, leaf.bindings)
+    argument = Tensor._of(stand_in, leaf.bindings)
+    track(argument, stand_in)  # a value read inside the function keeps its history
+    return argument
 
 
 def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
@@ -125,8 +116,7 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """Carry a value through a loop: `carry, y = f(carry, x)` for every x along the first axis of
-    xs.
+    """Carry a value through a loop: `carry, y = f(carry, x)` for each x along xs's first axis.
 
     init, xs: trees of tensors; f gets trees of tensors and returns `(carry, y)`, the carry with the
     structure, shapes and dtypes of `init`. Returns the last carry and the stacked ys. f is called
@@ -137,33 +127,28 @@ def scan(
     [1.0, 3.0, 6.0]
     """
     bindings = NO_BINDINGS
-    nodes = []
-    for tree in (init, xs):
-        leaves, structure = flatten(tree)
-        for leaf in leaves:
-            if isinstance(leaf, Tensor):
-                bindings = bind(bindings, leaf.bindings)
-        nodes.append(unflatten(structure, [_node(leaf) for leaf in leaves]))
+    for leaf in (*flatten(init)[0], *flatten(xs)[0]):
+        if isinstance(leaf, Tensor):
+            bindings = bind(bindings, leaf.bindings)
 
     def body(carry: Any, x: Any) -> Any:
         returned = f(_tensors(carry, bindings), _tensors(x, bindings))
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise TypeError(f"scan: the function must return (carry, y), not {_kind(returned)}")
-        parts = []
-        for tree in returned:
-            leaves, structure = flatten(tree)
-            parts.append(unflatten(structure, [_node(leaf) for leaf in leaves]))
-        return tuple(parts)
+        return tuple([_nodes(tree) for tree in returned])
 
-    carry, ys = loops.scan(body, nodes[0], nodes[1], length, reverse)
+    carry, ys = loops.scan(body, _nodes(init), _nodes(xs), length, reverse)
     return _tensors(carry, bindings), _tensors(ys, bindings)
 
 
-def _node(leaf: Any) -> Any:
-    return leaf.node if isinstance(leaf, Tensor) else leaf
+def _nodes(tree: Any) -> Any:
+    """The tree with the node of each Tensor in it."""
+    leaves, structure = flatten(tree)
+    return unflatten(structure, [n.node if isinstance(n, Tensor) else n for n in leaves])
 
 
 def _tensors(tree: Any, bindings: dict[str, int]) -> Any:
+    """The tree with a Tensor for each node in it."""
     leaves, structure = flatten(tree)
     return unflatten(
         structure, [Tensor._of(n, bindings) if isinstance(n, Node) else n for n in leaves]

@@ -14,8 +14,7 @@ import pytest
 
 from treadle import Tensor, Variable, config, nn, scan
 from treadle.backend.interp import program as interpreter
-from treadle.engine import device, storage
-from treadle.engine import realize as engine
+from treadle.engine import device, programs, storage
 from treadle.engine.cell import cells
 from treadle.ir import node as nodes
 from treadle.ir import ops
@@ -83,8 +82,8 @@ def counting() -> Iterator[Counts]:
 @pytest.fixture
 def nothing_cached(monkeypatch):
     """As in a fresh process with an empty disk cache."""
-    monkeypatch.setattr(engine, "programs", type(engine.programs)())
-    monkeypatch.setattr(engine, "compilers", {})
+    monkeypatch.setattr(programs, "kept", type(programs.kept)())
+    monkeypatch.setattr(programs, "compilers", {})
     with config.CACHE.set(0):
         yield
 
@@ -121,7 +120,8 @@ UNARY = (
 )  # fmt: skip
 BINARY = (
     lambda x, y: x - y, lambda x, y: x + y, lambda x, y: x * y * 0.1,
-    lambda x, y: x / (y.abs() + 1), lambda x, y: x.maximum(y), lambda x, y: (x > y).where(x, y * 0.5),
+    lambda x, y: x / (y.abs() + 1), lambda x, y: x.maximum(y),
+    lambda x, y: (x > y).where(x, y * 0.5),
 )  # fmt: skip
 REDUCTIONS = ("sum", "max", "min", "mean")
 
@@ -260,7 +260,7 @@ def test_a_loop_that_never_reads_its_loss_keeps_constant_memory():
         return (
             len(nodes._table), len(cells), len(memory.buffers), len(memory.history),
             len(memory.deferred), len(memory.versions), storage.allocator.in_use,
-            len(engine.programs),
+            len(programs.kept),
         )  # fmt: skip
 
     for _ in range(3):
@@ -382,8 +382,8 @@ def scan_and_gradient(steps: int) -> tuple[Counts, np.ndarray, np.ndarray]:
 def test_a_scan_of_2_and_of_1000_steps_have_equal_numbers_of_lines(monkeypatch):
     found = {}
     for steps in (2, 1000):
-        monkeypatch.setattr(engine, "programs", type(engine.programs)())
-        monkeypatch.setattr(engine, "compilers", {})
+        monkeypatch.setattr(programs, "kept", type(programs.kept)())
+        monkeypatch.setattr(programs, "compilers", {})
         with config.CACHE.set(0):
             counts, last, xs = scan_and_gradient(steps)
         carry = np.zeros((2, 4))

@@ -18,9 +18,8 @@ import pytest
 
 from treadle import Tensor, config, nn, no_grad
 from treadle.engine import compile as engine_compile
-from treadle.engine import device, disk
+from treadle.engine import device, disk, programs
 from treadle.engine import program as engine_program
-from treadle.engine import realize as engine
 from treadle.log import listen
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -164,7 +163,7 @@ class Trouble(Exception):
 
 
 STAGES = {
-    "schedule": (engine, "make_schedule"),
+    "schedule": (programs, "make_schedule"),
     "compile": (engine_compile.Compiler, "_compile"),
     "run": (engine_program.Program, "run"),
 }
@@ -440,8 +439,8 @@ def kernel_keys() -> set[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(disk, "read", read)
         backend = device.backend("CPU")
-        patch.setattr(engine, "programs", type(engine.programs)())
-        patch.setattr(engine, "compilers", {"CPU": engine_compile.Compiler(backend, "llvm")})
+        patch.setattr(programs, "kept", type(programs.kept)())
+        patch.setattr(programs, "compilers", {"CPU": engine_compile.Compiler(backend, "llvm")})
         Tensor(X).softmax(1).numpy()
     return {name for name in names if name.endswith(".json")}
 

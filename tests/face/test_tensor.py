@@ -299,3 +299,41 @@ def test_in_place_addition_of_something_tracked_keeps_its_gradient():
         total.realize()
     total.sum().backward()
     assert w.grad.tolist() == [12]
+
+
+def test_a_graph_made_before_an_in_place_change_keeps_its_gradient():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    w = Tensor([3.0, 4.0], requires_grad=True)
+    y = x * w
+    with treadle.no_grad():
+        x[0] = 30.0
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 4]
+    assert w.grad.tolist() == [1, 2]
+    assert x.tolist() == [30, 2]
+
+
+def test_grad_records_inside_no_grad():
+    with treadle.no_grad():
+        assert treadle.grad(lambda x: (x * x).sum())(Tensor([3.0])).tolist() == [6]
+
+
+def test_functions_that_are_flat_almost_everywhere_have_gradient_zero():
+    x = Tensor([1.5, -0.5], requires_grad=True)
+    (x.floor() + x.ceil() + x.round() + x.trunc()).sum().backward()
+    assert x.grad.tolist() == [0, 0]
+
+
+def test_a_path_without_a_derivative_says_so():
+    x = Tensor([1.5, -0.5], requires_grad=True)
+    with pytest.raises(RuntimeError, match="no gradient flows"):
+        x.argmax().float().backward()
+
+
+def test_formatting_one_element():
+    assert f"{Tensor(1.23456):.3f} {Tensor([2]):d}" == "1.235 2"
+
+
+def test_a_value_inside_a_scan_cannot_be_read():
+    with pytest.raises(RuntimeError, match="body of scan"):
+        treadle.scan(lambda c, x: (c + x.item(), c), Tensor(0.0), Tensor.ones(3))

@@ -48,6 +48,7 @@ ACTIONS = [
     Hint("store0", "nontemporal"),
     Place("max0", "root"),
     Prefetch("arg1", "add1", "i", 1),
+    Prefetch("arg1", "add1", "jo", 16, past_caches=True),
     Cooperate("ku"),
     CooperateTasks("kg", "kt"),
     Stage("arg2", "j1", "B"),

@@ -1,13 +1,14 @@
 """Optimizers against the formulas in NumPy, and how they treat groups, counts and failures."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
-from treadle import Tensor, nn, no_grad
-from treadle.engine import realize
+from treadle import Tensor, log, nn, no_grad
+from treadle.engine import programs, realize
 from treadle.nn.optim import SGD, Adam, AdamW, Optimizer
 
 Array = np.ndarray
@@ -121,36 +122,30 @@ def test_half_parameters_keep_float32_state(dtype: str) -> None:
 
 
 # ---- settings ------------------------------------------------------------------------------------
-def programs_built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A count of the programs that are scheduled from now on, in a list of one."""
-    count, build = [0], realize.build
-    realize.programs.clear()
-
-    def counted(*args: Any) -> Any:
-        count[0] += 1
-        return build(*args)
-
-    monkeypatch.setattr(realize, "build", counted)
-    return count
+@contextmanager
+def programs_built() -> Iterator[list[Any]]:
+    """A list that grows by one for each program that is scheduled inside the block."""
+    programs.kept.clear()
+    built: list[Any] = []
+    with log.listen("schedule", built.append):
+        yield built
 
 
 @pytest.mark.parametrize(
     ("kind", "settings"), [(SGD, {"momentum": 0.9}), (Adam, {}), (AdamW, {"amsgrad": True})]
 )
-def test_the_second_step_builds_nothing(
-    kind: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    count = programs_built(monkeypatch)
+def test_the_second_step_builds_nothing(kind: Any, settings: dict[str, Any]) -> None:
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm(4), nn.Linear(4, 2))
     optimizer = kind(model.parameters(), lr=0.1, **settings)
     after = []
-    for step, rate in enumerate([0.1, 0.0, 1.0, 0.37]):
-        optimizer.lr = rate
-        optimizer.zero_grad()
-        x = np.float32(gradient(step, (6, 3)))
-        model(Tensor(x)).square().mean().backward()
-        optimizer.step()
-        after.append(count[0])
+    with programs_built() as built:
+        for step, rate in enumerate([0.1, 0.0, 1.0, 0.37]):
+            optimizer.lr = rate
+            optimizer.zero_grad()
+            x = np.float32(gradient(step, (6, 3)))
+            model(Tensor(x)).square().mean().backward()
+            optimizer.step()
+            after.append(len(built))
     assert after[0] == 2, "one program for what the weights begin as, one for the step"
     assert after == [2] * 4
 
@@ -369,9 +364,9 @@ def test_a_step_of_twenty_parameters_is_one_phase_of_two_kernels() -> None:
     optimizer = Adam(parameters)
     set_gradients(parameters, 0)
     Tensor.realize(*[p.grad for p in parameters if p.grad is not None])
-    realize.programs.clear()
+    programs.kept.clear()
     optimizer.step()
-    ((_, program),) = realize.programs.items()
+    ((_, program),) = programs.kept.items()
     calls = list(program.schedule.calls())
     assert len(calls) == 21 and len({call.kernel for call in calls}) == 2
     assert {call.phase for call in calls} == {0}

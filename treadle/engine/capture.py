@@ -23,11 +23,12 @@ from treadle import config
 from treadle.engine import device as devices
 from treadle.engine import failure
 from treadle.engine.cell import NO_BINDINGS, Cell, bind, dependants, live
-from treadle.engine.history import carries_gradient, forget, remember, tracked
+from treadle.engine.history import carries_gradient, forget, remember, track
 from treadle.engine.jobs import settled
 from treadle.engine.normal import Normal, normalise
 from treadle.engine.program import Native, nbytes
-from treadle.engine.realize import find, realize
+from treadle.engine.programs import find
+from treadle.engine.realize import realize
 from treadle.engine.storage import ALIGNMENT, Buffer, memory
 from treadle.engine.trace import JitError
 from treadle.graph.build import const
@@ -149,8 +150,8 @@ class Captured:
             if old in places
         }
         self.arguments = len(recipe.arguments)
-        self.cells = list(recipe.cells)
-        self.kinds = [(leaf.dtype, *leaf.arg[1:], leaf in tracked) for leaf in recipe.leaves]
+        self.cells: list[Any] = list(recipe.cells)
+        self.kinds = [_kind(cell, leaf) for cell, leaf in zip(recipe.cells, recipe.leaves)]
         self.places: list[Any] = []  # what `cells` held when they were looked at last
         self.moves = -1  # the memory's count then
         self._number_inputs(recipe)
@@ -264,9 +265,8 @@ class Captured:
         self.swapped = [e for e in kept if e.root not in self.schedule.in_place]
         self.replaced = [e for e in recipe.effects if e.new_leaf]
         owners = sorted({e.owner for e in kept})
-        self.alone = [  # `Recipe.cells` begins with those that are overwritten
-            ALONE + (leaf in tracked) for leaf in recipe.leaves[: sum(o >= self.arguments for o in owners)]
-        ]
+        # (`Recipe.cells` begins with those that are overwritten)
+        self.alone = [ALONE] * sum(owner >= self.arguments for owner in owners)
         self.overwritten_arguments = [o for o in owners if o < self.arguments]
         self.overwritten_arguments += [d for d in recipe.donated if d not in owners]
         touched = {e.owner for e in recipe.effects} | {g.owner for g in recipe.new_gradients}
@@ -365,7 +365,7 @@ class Captured:
             realize(pending)
         for cell, kind, slot in zip(self.cells, self.kinds, self.cell_slots):
             leaf = cell.node
-            now = (leaf.dtype, *leaf.arg[1:], leaf in tracked)
+            now = _kind(cell, leaf)
             if now != kind:
                 raise Stale(f"a closed-over tensor was {_described(kind)} and is {_described(now)}")
             if slot:
@@ -394,8 +394,7 @@ class Captured:
                 "attribute: pass x.clone(), or use it in one of the two ways only"
             )
         more = [arguments[position] for position in self.overwritten_arguments]
-        alone = [ALONE + (cell.node in tracked) for cell in more]
-        if counts != self.alone or (more and _survey(more, len(more))[1] != alone):
+        if counts != self.alone or (more and _survey(more, len(more))[1] != [ALONE] * len(more)):
             self._release([*self.cells[: len(self.alone)], *more])
             if memory.moves != self.moves:
                 self._look_again()
@@ -563,9 +562,9 @@ class Captured:
         dtype, shape = self.kinds_out[effect.root]
         leaf = memory.leaf(dtype, shape, self.device, buffer)
         cell = self._owner(effect.owner, arguments)
-        if cell.node in tracked:
-            cell._track(leaf)
         cell.node, cell.bindings = leaf, variables
+        if cell._requires_grad:
+            track(cell, leaf)
         return leaf
 
     def _swap(self, arguments: Sequence[Cell], held: dict[int, Buffer]) -> None:
@@ -652,6 +651,10 @@ class _Graph:
 def _signed(bits: int) -> int:
     """The bits of a slot as the signed number that it is stored as."""
     return bits - (1 << 64) if bits >= 1 << 63 else bits
+
+
+def _kind(cell: Any, leaf: Node) -> tuple[Any, ...]:
+    return (leaf.dtype, *leaf.arg[1:], cell._requires_grad)
 
 
 def _described(kind: tuple[Any, ...]) -> str:

@@ -8,21 +8,44 @@ instead of computing them again.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
+from treadle.engine.cell import Cell
 from treadle.engine.storage import memory
 from treadle.graph.scan import substitute
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 
-tracked: dict[Node, Any] = {}  # leaf -> weak reference to the cell that requires its gradient
+
+def track(cell: Cell, leaf: Node) -> None:
+    """`cell` requires the gradient of `leaf`. A leaf that it held before stays tracked while a
+    graph reads it: what was computed from the old value still has a gradient."""
+    memory.tracked[leaf.arg[0]] = weakref.ref(cell)
+
+
+def untrack(leaf: Node) -> None:
+    """Nobody requires the gradient of `leaf` any more."""
+    memory.tracked.pop(leaf.arg[0], None)
+
+
+def is_tracked(node: Node) -> bool:
+    """Whether a node is a leaf whose gradient somebody requires."""
+    return node.op is ops.BUFFER and node.arg[0] in memory.tracked
+
+
+def requirer(leaf: Node) -> Cell | None:
+    """The cell that requires the gradient of a tracked leaf, if it still lives."""
+    cell: Cell | None = memory.tracked[leaf.arg[0]]()
+    return cell
 
 
 def carries_gradient(leaves: Sequence[Node]) -> bool:
     """Whether a value computed from these leaves may be differentiated."""
     return any(
-        leaf in tracked or leaf.arg[0] in memory.history or leaf.arg[0] in memory.spent
+        leaf.arg[0] in memory.tracked
+        or leaf.arg[0] in memory.history
+        or leaf.arg[0] in memory.spent
         for leaf in leaves
     )
 

@@ -25,9 +25,9 @@ class Job:
 
     value: its graph; node: the same, cut at copies between devices. target: the leaf whose memory
     it may take over. cell: who asked for it; leaf: the deferred leaf that it fills (one of the two
-    is None). level: in which round it runs. reads: the leaves below it, a bit each. tracked: whether
-    the value may be differentiated. device: where it runs, that of its leaves. transfer: the node
-    is a leaf on another device, whose bytes are copied.
+    is None). level: in which round it runs. reads: the leaves below it, a bit each. tracked:
+    whether the value may be differentiated. device: where it runs, that of its leaves. transfer:
+    the node is a leaf on another device, whose bytes are copied.
     """
 
     __slots__ = (
@@ -80,6 +80,7 @@ def gather(cells: Sequence[Cell]) -> tuple[list[Job], dict[str, int]]:
     """The jobs that computing the cells takes: themselves, the deferred leaves they read, and the
     live readers of every leaf that is overwritten; with the union of their bindings."""
     jobs: list[Job] = []
+    order: list[Node] = []  # of the graphs of the jobs; nodes that several batches share recur
     seen: set[Any] = set()
     bindings: dict[str, int] = {}
     new: list[Job] = []
@@ -104,9 +105,14 @@ def gather(cells: Sequence[Cell]) -> tuple[list[Job], dict[str, int]]:
         add_cell(cell)
     while new:
         found, new = new, []
-        new += split_copies(found)
-        jobs.extend(found)
-        for node in toposort([job.node for job in found]):
+        below = toposort([job.node for job in found])
+        copied = split_copies(found, below)
+        if copied:
+            new += copied
+            below = toposort([job.node for job in found])
+        jobs += found
+        order += below
+        for node in below:
             if node.op is ops.BUFFER and memory.is_deferred(node):
                 add_leaf(node)
         targets = [job.target for job in found if job.target is not None]
@@ -116,16 +122,17 @@ def gather(cells: Sequence[Cell]) -> tuple[list[Job], dict[str, int]]:
             values = {leaf: memory.deferred[slot][0] for slot, leaf in memory.deferred_leaves()}
             for leaf in dependants(values, targets):
                 add_leaf(leaf)
-    order_levels(jobs)
+    order_levels(jobs, order)
     return jobs, bindings
 
 
-def split_copies(jobs: Sequence[Job]) -> list[Job]:
-    """Cut the graphs at copies between devices: a copy becomes a leaf. Returns the jobs that fill
-    these leaves: what is copied, computed where it is, and the transfer of its bytes."""
+def split_copies(jobs: Sequence[Job], order: Sequence[Node]) -> list[Job]:
+    """Cut the graphs, whose nodes are `order`, at copies between devices: a copy becomes a leaf.
+    Returns the jobs that fill these leaves: what is copied, computed where it is, and the transfer
+    of its bytes."""
     more: list[Job] = []
     leaves: dict[Node, Node] = {}
-    for node in toposort([job.node for job in jobs]):
+    for node in order:
         if node.op is not ops.COPY:
             continue
         (source,) = substitute([node.src[0]], leaves)
@@ -163,13 +170,21 @@ def _find_device(root: Node) -> str:
     return ""
 
 
-def number_leaves(jobs: Sequence[Job]) -> dict[Node, int]:
-    """A bit for each leaf, and the leaves that each job reads. One visit a node."""
+def number_leaves(jobs: Sequence[Job], order: Sequence[Node]) -> dict[Node, int]:
+    """A bit for each leaf, and the leaves that each job reads. order: the nodes of all graphs,
+    sources before users."""
     bits: dict[Node, int] = {}
     masks: dict[Node, int] = {}
-    for node in toposort([job.node for job in jobs]):
+    for node in order:
+        if node in masks:
+            continue
         if node.op is ops.BUFFER:
             masks[node] = bits[node] = 1 << len(bits)
+        elif node.op is ops.PLACEHOLDER:
+            raise RuntimeError(
+                "a value inside the body of scan cannot be read (item, numpy, print, if): the body "
+                "is traced once, and its values exist only while the loop runs; choose by where()"
+            )
         else:
             mask = 0
             for source in node.src:
@@ -190,8 +205,8 @@ def set_devices(jobs: Sequence[Job], bits: dict[Node, int]) -> None:
         places = [device for device, mask in masks.items() if job.reads & mask]
         if len(places) > 1:
             raise ValueError(
-                f"tensors on the devices {' and '.join(sorted(places))} meet in one operation: move "
-                f'one of them, for example x.to("{min(places)}")'
+                f"tensors on the devices {' and '.join(sorted(places))} meet in one operation: "
+                f'move one of them, for example x.to("{min(places)}")'
             )
         job.device = places[0] if places else default
 
@@ -206,16 +221,18 @@ def set_tracked(jobs: Sequence[Job], bits: dict[Node, int]) -> None:
     for job in jobs:
         if job.cell is None or job.value.op is ops.STOP:
             continue
-        whole = job.node is job.value
-        job.tracked = bool(job.reads & wanted) if whole else carries_gradient(leaves_below(job.value))
+        if job.node is job.value:
+            job.tracked = bool(job.reads & wanted)
+        else:  # cut at copies: the leaves of what was copied count too
+            job.tracked = carries_gradient(leaves_below(job.value))
         if job.tracked and job.target is not None:
             job.target = job.cell.target = None
 
 
-def order_levels(jobs: Sequence[Job]) -> None:
+def order_levels(jobs: Sequence[Job], order: Sequence[Node]) -> None:
     """A job runs in a round after the deferred leaves it reads. It takes over its target's memory
     only if nobody reads the target in a later round."""
-    bits = number_leaves(jobs)
+    bits = number_leaves(jobs, order)
     set_devices(jobs, bits)
     set_tracked(jobs, bits)
     fills = {bits[job.leaf]: job for job in jobs if job.leaf in bits}

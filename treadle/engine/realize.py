@@ -1,94 +1,51 @@
 """Realize: from pending cells to values in memory.
 
-The way of a value (the schedule cache is keyed by the normal form):
+The way of a value, with the module that knows each part:
 
-    cells -> jobs -> normal form -> (schedule cache) -> Program -> one native call -> leaves
+    cells    -> jobs    -> normal form -> Program     -> one native call -> leaves
+    cell.py     jobs.py    normal.py      programs.py    program.py         storage.py
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from treadle import config
-from treadle.backend.base import Target
 from treadle.collector import without_collector
 from treadle.engine import device as devices
-from treadle.engine import failure, trace
+from treadle.engine import failure, programs, trace
 from treadle.engine.cell import Cell
-from treadle.engine.compile import Compiler
 from treadle.engine.jobs import Job, gather, settled
 from treadle.engine.normal import Normal, normalise
 from treadle.engine.program import Program, nbytes
 from treadle.engine.storage import Buffer, memory
-from treadle.graph import simplify
-from treadle.ir import passes
 from treadle.ir.node import Node, toposort
-from treadle.ir.passes import Pass
-from treadle.log import emit, wanted
-from treadle.schedule.schedule import schedule as make_schedule
 
 LOCK = threading.RLock()
-PROGRAMS = 512  # kept programs; the one used longest ago goes first
-
-programs: OrderedDict[Any, Program] = OrderedDict()
-compilers: dict[str, Compiler] = {}
-
-
-@dataclass
-class Order:
-    """What a schedule is made for: the assigns, the target; and the roots once they are simple."""
-
-    assigns: dict[int, int]
-    target: Target
-    roots: Sequence[Node] = ()
-
-
-def _simplify(roots: Sequence[Node], order: Order) -> Sequence[Node]:
-    order.roots = simplify.simplify(roots)
-    return order.roots
-
-
-PASSES = (
-    Pass(
-        "simplify",
-        _simplify,
-        "graph",
-        "graph",
-        "the rules of graph/simplify.py, until none applies",
-    ),
-    Pass(
-        "schedule",
-        lambda roots, order: make_schedule(roots, order.assigns, order.target),
-        "graph",
-        "schedule",
-        "what is stored, what is fused, in which order, in which memory",
-    ),
-)  # a kernel's own passes: kernel/pipeline.py
 
 
 def realize(cells: Iterable[Cell]) -> None:
-    """Compute every cell given that is pending, in one Program (and one before it for deferred
-    leaves that it needs). Afterwards each cell holds a leaf in memory. If the last Program fails,
-    no cell has changed."""
+    """Compute every cell given that is pending. Afterwards each holds a leaf in memory. If a
+    Program fails, no cell has a new value."""
     with LOCK:
-        wanted_cells = [cell for cell in cells if not settled(cell)]
-        if not wanted_cells:
-            return
         if trace.current() is not None:
             return  # what a traced function computes is run when it is replayed
         clock = memory.clock
-        with without_collector():
-            jobs, bindings = gather(wanted_cells)
-        for level in range(max(job.level for job in jobs) + 1):
+        jobs, bindings = jobs_of(cells)
+        for level in sorted({job.level for job in jobs}):
             run([job for job in jobs if job.level == level], bindings)
         for job in jobs:
             job.finish(clock)
+
+
+@without_collector
+def jobs_of(cells: Iterable[Cell]) -> tuple[list[Job], dict[str, int]]:
+    """What computing the cells takes, and the values of the Variables in it; no jobs if every value
+    is in memory."""
+    pending = [cell for cell in cells if not settled(cell)]
+    return gather(pending) if pending else ([], {})
 
 
 def run(jobs: Sequence[Job], bindings: dict[str, int]) -> None:
@@ -161,7 +118,7 @@ def out_of_range(
     return IndexError(message)
 
 
-@without_collector()
+@without_collector
 def program_of(device: str, jobs: Sequence[Job]) -> tuple[Program, Normal]:
     """The Program that computes these jobs, and the normal form that says what its numbers mean."""
     normal = normalise([job.node for job in jobs])
@@ -171,44 +128,14 @@ def program_of(device: str, jobs: Sequence[Job]) -> tuple[Program, Normal]:
         for n, job in enumerate(jobs)
         if job.in_place and job.target in numbers and not memory[job.target].lent
     }
-    return find(device, normal, assigns), normal
+    return programs.find(device, normal, assigns), normal
 
 
 def prepare(cells: Iterable[Cell]) -> list[Program]:
     """The Programs that `realize` would run, in order; nothing is run."""
     with LOCK:
-        wanted_cells = [cell for cell in cells if not settled(cell)]
-        if not wanted_cells:
-            return []
-        jobs, _ = gather(wanted_cells)
         groups: dict[tuple[int, str], list[Job]] = {}
-        for job in jobs:
+        for job in jobs_of(cells)[0]:
             if not job.transfer:
                 groups.setdefault((job.level, job.device), []).append(job)
         return [program_of(device, groups[level, device])[0] for level, device in sorted(groups)]
-
-
-def find(device: str, normal: Normal, assigns: dict[int, int]) -> Program:
-    """The Program for a normal graph: from the cache, or scheduled and compiled now."""
-    key = (device, normal.roots, tuple(assigns.items()), config.code_settings())
-    program = programs.get(key)
-    if program is not None:
-        programs.move_to_end(key)
-        return program
-    program = build(device, normal.roots, assigns)
-    programs[key] = program
-    if len(programs) > PROGRAMS:
-        programs.popitem(last=False)
-    return program
-
-
-def build(device: str, roots: tuple[Node, ...], assigns: dict[int, int]) -> Program:
-    """Simplify, schedule, compile."""
-    backend = devices.backend(device)
-    if device not in compilers:
-        compilers[device] = Compiler(backend, devices.PLUGINS[device])
-    order = Order(assigns, backend.target)
-    schedule = passes.run(PASSES, roots, order)
-    if wanted("schedule"):
-        emit("schedule", schedule=schedule, roots=order.roots, device=device)
-    return Program(schedule, backend, compilers[device], devices.runner(device).builder)

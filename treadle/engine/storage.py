@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import count, repeat
+from typing import Any
 
 import numpy as np
 
@@ -128,7 +129,7 @@ def _gone(watch: _Watch) -> None:
     slot = watch.slot
     memory.buffers.pop(slot, None)
     del memory.watch[slot]
-    for table in (memory.deferred, memory.history, memory.versions):
+    for table in (memory.deferred, memory.tracked, memory.history, memory.versions):
         if table:
             table.pop(slot, None)
     memory.spent.discard(slot)
@@ -145,6 +146,7 @@ class _Memory:
     def __init__(self) -> None:
         self.buffers: dict[int, Buffer] = {}
         self.deferred: dict[int, tuple[Node, Node | None]] = {}
+        self.tracked: dict[int, Callable[[], Any]] = {}  # what gives the cell that wants a gradient
         self.history: dict[int, tuple[Node | Callable[[], Node], int]] = {}  # engine/history.py
         self.spent: set[int] = set()  # slots of leaves whose history has been overwritten
         self.clock = 0
@@ -171,6 +173,7 @@ class _Memory:
         return node
 
     def is_deferred(self, leaf: Node) -> bool:
+        """Whether nothing has computed the value of a leaf yet."""
         return leaf.arg[0] in self.deferred
 
     def deferred_leaves(self) -> list[tuple[int, Node]]:

@@ -81,10 +81,12 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     ops.UPDATE:   (a.outside_the_region, a.in_the_region),
     ops.CONTIGUOUS: (lambda g, y, x: g,),
     ops.COPY:     (a.to_the_device,),
-    # constant almost everywhere, not of numbers, without sources, or meant to stop here
+    # constant almost everywhere
+    **dict.fromkeys((ops.FLOOR, ops.CEIL, ops.TRUNC, ops.RINT), (lambda g, y, x: b.zeros_like(g),)),
+    # not of numbers, without sources, or meant to stop here
     **dict.fromkeys((
-        ops.FLOOR, ops.CEIL, ops.TRUNC, ops.RINT, ops.LT, ops.LE, ops.EQ, ops.NE, ops.AND, ops.OR,
-        ops.XOR, ops.NOT, ops.IDIV, ops.MOD, ops.LSHIFT, ops.RSHIFT, ops.THREEFRY, ops.CONST,
+        ops.LT, ops.LE, ops.EQ, ops.NE, ops.AND, ops.OR, ops.XOR, ops.NOT, ops.IDIV, ops.MOD,
+        ops.LSHIFT, ops.RSHIFT, ops.THREEFRY, ops.CONST,
         ops.VARIABLE, ops.SCALAR, ops.BUFFER, ops.PLACEHOLDER, ops.IOTA, ops.STOP,
     ), ()),
 }

@@ -449,15 +449,20 @@ class Hint:
 
 @dataclass(frozen=True)
 class Prefetch:
-    """Asks for what a statement reads of a buffer some iterations of a leaf before it does."""
+    """Asks for what a statement reads of a buffer some iterations of a leaf before it does.
+
+    past_caches: what is read is not wanted again soon, and leaves the outer caches to others.
+    """
 
     buffer: str
     statement: str
     leaf: str
     ahead: int
+    past_caches: bool = False
 
     def __str__(self) -> str:
-        return f"prefetch {self.buffer} in {self.statement} along {self.leaf} {self.ahead}"
+        how = " nontemporal" if self.past_caches else ""
+        return f"prefetch {self.buffer} in {self.statement} along {self.leaf} {self.ahead}{how}"
 
     def __call__(self, kernel: Kernel) -> Kernel:
         statement = kernel.statement(self.statement)
@@ -470,7 +475,7 @@ class Prefetch:
             raise ScheduleError(f"{statement.name} does not read {self.buffer}")
         if self.ahead < 1:
             raise ScheduleError("it must look ahead by at least 1")
-        wish = (self.buffer, leaf.name, self.ahead)
+        wish = (self.buffer, leaf.name, self.ahead, self.past_caches)
         return kernel.with_statement(replace(statement, prefetch=(*statement.prefetch, wish)))
 
 

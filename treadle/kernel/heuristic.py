@@ -31,7 +31,7 @@ from treadle.kernel.actions import (
     unroll,
     vector,
 )
-from treadle.kernel.analysis import points, upper
+from treadle.kernel.analysis import Facts, points, upper
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt
 from treadle.kernel.layout import layouts
@@ -42,6 +42,7 @@ CHUNK = 65_536  # elements of a task of a flat loop over much memory
 COLUMN_TILE = 2048  # columns whose accumulators stay in the first cache
 FEW_TASKS = 8  # tasks below which a reduction is cut too: never a matter of the threads there are
 ROWS_AT_ONCE = 8
+AHEAD_BYTES = 8192  # how far before the reads of a stream memory is asked for it
 KEEP_COST = 8  # additions that make a value worth a store and a load
 
 
@@ -234,19 +235,28 @@ def _grid_rows(plan: Plan, prefix: Sequence[str], work: int) -> None:
     chosen: list[str] = []
     tasks = 1
     for name in prefix:
-        size = upper(plan.kernel.leaves[name].extent)
+        extent = plan.kernel.leaves[name].extent
+        size = upper(extent)
         if work // (tasks * size) >= TASK_WORK:
             chosen.append(name)
             tasks *= size
             continue
         rows = -(-TASK_WORK * tasks * size // work)
         rows = min(rows, -(-size // 2)) if tasks == 1 else rows
+        rows = _even(rows, size) if isinstance(extent, int) else rows
         if rows < size:
             plan.do(Split(name, f"{name}g", ((f"{name}r", rows),)))
             chosen.append(f"{name}g")
         break
     if chosen:
         plan.do(grid(*chosen))
+
+
+def _even(piece: int, size: int) -> int:
+    """A length near `piece` that divides `size`, so that no rest needs code of its own; `piece` if
+    there is none between its half and its double."""
+    near = range(max(1, piece // 2), min(2 * piece, size // 2) + 1)
+    return min((n for n in near if size % n == 0), key=lambda n: abs(n - piece), default=piece)
 
 
 def _cut_reduction(plan: Plan, lanes: dict[str, int], work: int) -> None:
@@ -330,13 +340,18 @@ def _cut_rows(plan: Plan, row: str, pieces: int) -> str:
     return f"{row}p"
 
 
+def _facts(plan: Plan, statement: Stmt) -> Facts:
+    """What was noted about a statement, before its reduction was cut in tasks."""
+    return plan.facts[statement.name.removesuffix("_tasks")]
+
+
 # ---- lanes and unrolling -------------------------------------------------------------------------
 def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     """A range in lanes: vectors, several at once, and a grid leaf where it is to give the tasks."""
     leaf = plan.kernel.leaves[name]
-    cost = sum(plan.facts[s.name.removesuffix("_tasks")].cost for s in plan.users(name))
+    cost = sum(_facts(plan, s).cost for s in plan.users(name))
     reduces = plan.reduced(name)
-    count = _unrolled(leaf.extent, lanes, cost, work)
+    count = 1 if _gathers(plan, name) else _unrolled(leaf.extent, lanes, cost, work)
     parts = [(f"{name}v", lanes)]
     if count > 1:
         parts.insert(0, (f"{name}u", count))
@@ -362,7 +377,18 @@ def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     extent = leaf.extent
     if not isinstance(extent, int) or (count > 1 and extent > tile and extent % tile):
         plan.do(Tail(f"{name}v", "mask"))
-    _stream(plan, name)
+    if not _past_caches(plan):
+        return
+    _stream_stores(plan, name)
+    if reduces:
+        _stream_loads(plan, name, f"{name}o", tile)
+
+
+def _gathers(plan: Plan, name: str) -> bool:
+    """Whether lanes along a range are read one by one: enough independent loads in one vector."""
+    node = plan.kernel.leaves[name].node
+    accesses = (a for s in plan.users(name) for a in _facts(plan, s).accesses)
+    return any(not a.is_store and a.stride(node) not in (0, 1) for a in accesses)
 
 
 def _unrolled(extent: Extent, lanes: int, cost: int, work: int) -> int:
@@ -400,15 +426,40 @@ def _moved(plan: Plan) -> int:
     return moved
 
 
-def _stream(plan: Plan, name: str) -> None:
-    """Stores past the caches where the kernel moves more than the last cache holds."""
+def _past_caches(plan: Plan) -> bool:
+    """Whether a kernel moves more than the last cache holds."""
     caches = plan.target.cache_bytes
-    if len(caches) < 3 or _moved(plan) <= caches[2]:
-        return
+    return len(caches) > 2 and _moved(plan) > caches[2]
+
+
+def _stream_stores(plan: Plan, name: str) -> None:
+    """Stores past the caches."""
     for statement in plan.users(f"{name}v"):
         simple = statement.is_store and statement.monoid is None and statement.guard is None
         if simple and statement.name in plan.facts:
             plan.do(Hint(statement.name, "nontemporal"))
+
+
+def _stream_loads(plan: Plan, name: str, loop: str, tile: int) -> None:
+    """Reads past the caches where one reduction reads everything, once: memory is asked some
+    iterations ahead, and the caches keep what else is in them."""
+    readers = [n for n, f in plan.facts.items() if any(not a.is_store for a in f.accesses)]
+    if len(readers) != 1 or "prefetch" not in plan.target.intrinsics:
+        return
+    if upper(plan.kernel.leaves[loop].extent) < 2:
+        return
+    statement = next(
+        (s for s in plan.users(loop) if s.name.removesuffix("_tasks") in readers), None
+    )
+    if statement is None:
+        return
+    lane = plan.kernel.leaves[f"{name}v"].node
+    for access in plan.facts[readers[0]].accesses:
+        offset = plan.kernel.over_leaves(access.offset)
+        if not access.is_store and index.coefficient(offset, lane) == 1:
+            ahead = max(1, AHEAD_BYTES // (tile * access.dtype_bytes))
+            buffer = f"arg{access.node.src[0].arg[0]}"
+            plan.do(Prefetch(buffer, statement.name, loop, ahead, past_caches=True))
 
 
 def ask_ahead(plan: Plan) -> None:

@@ -105,8 +105,8 @@ class Stmt:
     partial: reduced leaves that keep an accumulator each, folded when the reduction closes.
     guard: a store happens only where it is true. hint: "nontemporal" or None.
     mma: the leaves (m, n, k) that a matrix instruction computes; inflight: its groups left running;
-    skew: iterations of the loop by which the statement runs late. prefetch: (buffer, leaf, n): what
-    is read of the buffer n iterations of the leaf later is asked for now.
+    skew: iterations of the loop by which the statement runs late. prefetch: (buffer, leaf, n, past
+    the caches or not): what is read of the buffer n iterations of the leaf later is asked for now.
     """
 
     name: str
@@ -122,7 +122,7 @@ class Stmt:
     mma: tuple[str, ...] = ()
     inflight: int = 0
     skew: int = 0
-    prefetch: tuple[tuple[str, str, int], ...] = ()
+    prefetch: tuple[tuple[str, str, int, bool], ...] = ()
 
     @property
     def is_store(self) -> bool:

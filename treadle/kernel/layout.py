@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node
-from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt, home, loads
+from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Scratch, Stmt, home, loads
 
 ROOT = "root"
 
@@ -96,21 +97,12 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
     leaves = tuple(n for n in nodes if n.op is ops.RANGE)
     fixed = dict.fromkeys(leaves, 0)
     rank = len(writer.index)
-    extents: list[Extent] = []
-    lows: list[int] = []
-    for dimension in range(rank):
-        over = {kernel.over_leaves(place[dimension]) for place in places}
-        inside = [index.substitute(i, fixed) for i in over]
-        parts = [place[dimension] for place in places]
-        whole = any(kernel.over_ranges(part) is not part for part in parts)
-        lows.append(0 if scratch.scope == ROOT else min(index.bounds(i)[0] for i in inside))
-        size = scratch.node.shape[dimension]
-        if scratch.scope == ROOT:
-            extents.append(_padded(kernel, size, inside, writer))
-        elif whole:  # a part of a fused range: only whole dimensions fold to the range again
-            extents.append(size)
-        else:
-            extents.append(max(1, *(index.bounds(i)[1] + 1 - lows[-1] for i in inside)))
+    slack = _slack(kernel, writer)
+    spans = [
+        _span(kernel, scratch, d, [place[d] for place in places], fixed, slack) for d in range(rank)
+    ]
+    lows = [low for low, _ in spans]
+    extents = [extent for _, extent in spans]
     order = [int(d) for d in scratch.layout] or _order(kernel, writer, rank)
     written = [kernel.over_ranges(i).free for i in writer.index]
     strides: list[Extent] = [0] * rank
@@ -150,13 +142,55 @@ def _reach(
     return reach
 
 
-def _padded(kernel: Kernel, size: Extent, places: list[Node], writer: Stmt) -> Extent:
-    """A dimension of a root buffer with room for whole tiles."""
+def _span(
+    kernel: Kernel,
+    scratch: Scratch,
+    dimension: int,
+    places: Sequence[Node],
+    fixed: dict[Node, int],
+    slack: int,
+) -> tuple[int, Extent]:
+    """The least place in a dimension (a box with a border begins below 0) and the room from there
+    on. Parts of a fused range get the whole dimension: only then they fold to the range again."""
+    inside = [index.substitute(kernel.over_leaves(i), fixed) for i in set(places)]
+    low = min(index.bounds(i)[0] for i in inside)
+    size = scratch.node.shape[dimension]
+    whole = any(kernel.over_ranges(i) is not i for i in places)
+    if scratch.scope != ROOT:
+        high = max(index.bounds(i)[1] for i in inside)
+        return low, size if whole else max(1, high + 1 - low)
+    if not whole:
+        last = reduce(index.maximum, map(greatest, inside))
+        return low, index.dim(index.maximum(1, index.sub(index.add(last, 1), low)))
+    low = min(low, 0)
     if isinstance(size, int):
-        return max(size, *(index.bounds(i)[1] + 1 for i in places))
+        stop: Extent = max(size, *(index.bounds(i)[1] + 1 for i in inside))
+    else:
+        last = reduce(index.maximum, (greatest(i, slack) for i in places))
+        stop = index.dim(index.maximum(size, index.add(last, 1)))
+    return low, index.dim(index.sub(stop, low))
+
+
+def greatest(place: Node, slack: int = 0) -> Node:
+    """The greatest value of a place, with symbolic sizes and variables as they are; ranges of a
+    symbolic size may go `slack` points past their end."""
+    constant, parts = index.terms(place)
+    ends: list[Node] = []
+    for factor, atom in parts:
+        low, high = index.bounds(atom)
+        end: Extent = high if factor > 0 else low
+        if atom.op is ops.VARIABLE:
+            end = atom
+        elif atom.op is ops.RANGE and isinstance(atom.arg[1], Node) and factor > 0:
+            end = index.add(atom.arg[1], slack - 1)
+        ends.append(index.mul(end, factor))
+    return index.add(constant, *ends)
+
+
+def _slack(kernel: Kernel, writer: Stmt) -> int:
+    """How many points past its end the last tile of a range may write."""
     inner = (kernel.leaves[name] for name in writer.order)
-    slack = prod(index.as_int(n.extent) for n in inner if n.kind in ("unroll", "vector"))
-    return index.dim(index.add(size, slack - 1))
+    return prod(index.as_int(n.extent) for n in inner if n.kind in ("unroll", "vector")) - 1
 
 
 def root_buffers(kernel: Kernel) -> dict[str, Node]:

@@ -10,6 +10,7 @@ over whole tiles, and a second copy of what is inside runs the rest:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -134,11 +135,11 @@ class _Walker(StatementEmitter):
             return
         leaf, rest = leaves[0], leaves[1:]
         owner = self.kernel.range_of[leaf.name]
+        inside = functools.partial(self.grid, rest, body)
         if self.tiles.get(owner.name) is not leaf:
-            self._open(owner, leaf, lambda: self.grid(rest, body))
+            self._open(owner, leaf, inside)
             return
         full, _, limit = self._division(owner, leaf)
-        inside = lambda: self.grid(rest, body)  # noqa: E731
         self._when(index.lt(leaf.node, full), leaf, lambda: self._open(owner, leaf, inside))
         self._when(index.le(full, leaf.node), leaf, lambda: self._tail(owner, limit, leaf, inside))
 
@@ -150,7 +151,7 @@ class _Walker(StatementEmitter):
                 continue
             for statement in item.opens:
                 self.initialise(self.plans[statement.name])
-            self.leaf(item.leaf, lambda item=item: self._body(item))  # type: ignore[misc]
+            self.leaf(item.leaf, functools.partial(self._body, item))
             for statement in item.opens:
                 self.fold(self.plans[statement.name])
 
@@ -263,7 +264,7 @@ class _Walker(StatementEmitter):
         stop = index.dim(stop)
         if stop == 0:
             return
-        inside = lambda: self._open(owner, leaf, body)  # noqa: E731
+        inside = functools.partial(self._open, owner, leaf, body)
         if stop == 1:
             self.env[leaf.number] = 0
             self._scope(None, leaf, inside)

@@ -8,7 +8,7 @@
     stage arg1 at k0 as A shared swizzle 128 depth 4 copy tma
     stage store0 at iw as C shared swizzle 128 copy tma shape 64,128
     mma add0: im, jm, km inflight 1       persist 132               skew add1 1
-    prefetch arg1 in add1 along i 1
+    prefetch arg1 in add1 along i 1 nontemporal
 
 Empty lines do not count, nor what follows a `#` after a space.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from treadle.kernel.actions import Action, Fuse, Hint, Kind, Place, Prefetch, Reorder, Split, Tail
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
@@ -96,10 +97,10 @@ _MEMORY: dict[str, Callable[[str], object]] = {
 _STAGE = tuple(word for word in _MEMORY if word != "shape")
 
 
-def _options(text: str, allowed: Iterable[str]) -> dict[str, object]:
+def _options(text: str, allowed: Iterable[str]) -> dict[str, Any]:
     """`shared depth 4 copy tma` as keyword arguments."""
     words = text.split()
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     while words:
         word = words.pop(0)
         if word in SCOPES:
@@ -112,12 +113,12 @@ def _options(text: str, allowed: Iterable[str]) -> dict[str, object]:
 
 
 def _stage(buffer: str, at: str, name: str, rest: str) -> Action:
-    return Stage(buffer, at, name, **_options(rest, _STAGE))  # type: ignore[arg-type]
+    return Stage(buffer, at, name, **_options(rest, _STAGE))
 
 
 def _stage_store(statement: str, at: str, name: str, rest: str) -> Action:
     options = _options(rest, ("swizzle", "copy", "shape"))
-    return StageStore(statement, at, name, **options)  # type: ignore[arg-type]
+    return StageStore(statement, at, name, **options)
 
 
 _FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
@@ -131,8 +132,10 @@ _FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
         (rf"hint ({_NAME}) ({_NAME})", Hint),
         (rf"place ({_NAME}) (thread|root)", Place),
         (
-            rf"prefetch ({_NAME}) in ({_NAME}) along ({_NAME}) (\d+)",
-            lambda buffer, name, leaf, n: Prefetch(buffer, name, leaf, int(n)),
+            rf"prefetch ({_NAME}) in ({_NAME}) along ({_NAME}) (\d+)( nontemporal)?",
+            lambda buffer, name, leaf, n, past: Prefetch(
+                buffer, name, leaf, int(n), past is not None
+            ),
         ),
         (rf"cooperate ({_NAME})", Cooperate),
         (rf"cooperate ({_NAME}) tasks ({_NAME})", CooperateTasks),

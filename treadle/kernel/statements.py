@@ -36,7 +36,7 @@ class Plan:
     accumulator: Node | None = None
     accumulators: int = 0
     lanes: int = 1
-    prefetched: tuple[tuple[Node, Node], ...] = ()  # (buffer, offset)
+    prefetched: tuple[tuple[Node, Node, bool], ...] = ()  # (buffer, offset, past the caches)
 
 
 class StatementEmitter(Emitter):
@@ -94,25 +94,28 @@ class StatementEmitter(Emitter):
             self.prepare([plan.accumulator])
         return plan
 
-    def _prefetched(self, statement: Stmt, values: Sequence[Node]) -> tuple[tuple[Node, Node], ...]:
-        """(buffer, offset) of what is to be asked for beside each execution."""
-        found: list[tuple[Node, Node]] = []
+    def _prefetched(
+        self, statement: Stmt, values: Sequence[Node]
+    ) -> tuple[tuple[Node, Node, bool], ...]:
+        """(buffer, offset, past the caches) of what is to be asked for beside each execution."""
+        found: list[tuple[Node, Node, bool]] = []
         reads = [n for n in toposort(values) if n.op is ops.READ] if statement.prefetch else []
-        for buffer, name, ahead in statement.prefetch:
+        for buffer, name, ahead, past_caches in statement.prefetch:
             node = self.kernel.leaves[name].node
             for read in reads:
                 if f"arg{read.src[0].arg[0]}" == buffer and node.op is ops.RANGE:
                     later = index.substitute(read.src[1], {node: index.add(node, ahead)})
-                    found.append((read.src[0], later))
-        self.prepare([offset for _, offset in found])
+                    found.append((read.src[0], later, past_caches))
+        self.prepare([offset for _, offset, _ in found])
         return tuple(found)
 
     def _prefetch(self, plan: Plan) -> None:
-        for buffer, offset in plan.prefetched:
+        for buffer, offset, past_caches in plan.prefetched:
             if self.vector is not None:
                 offset, _ = self.stride(offset, self.vector)
             place = (self.buffer(buffer), self.value(offset))
-            self.append(Node(ops.INTRINSIC, void, place, ("prefetch",)))
+            name = ("prefetch", "nontemporal") if past_caches else ("prefetch",)
+            self.append(Node(ops.INTRINSIC, void, place, name))
 
     # ---- statements ------------------------------------------------------------------------------
     def statement(self, plan: Plan) -> None:

@@ -345,7 +345,8 @@ def _intrinsic(body: _Body, node: Node) -> None:
     if name == "prefetch":
         buffer, offset = node.src
         place = f"{body.names[buffer]} + {body.names[offset]}"
-        body.lines.append(f"  __builtin_prefetch({place}, 0, 3);")
+        caches = 0 if "nontemporal" in node.arg else 3
+        body.lines.append(f"  __builtin_prefetch({place}, 0, {caches});")
     elif name == "shuffle":
         a, b = (body.names[s] for s in node.src)
         size = node.src[0].dtype.lanes

@@ -528,7 +528,8 @@ def _intrinsic(body: _Body, node: Node) -> None:
     if name == "prefetch":
         buffer, offset = node.src
         place = body.address(buffer, offset)
-        hints = (("i32", "0"), ("i32", "3"), ("i32", "1"))  # to read, into every cache, data
+        caches = "0" if "nontemporal" in node.arg else "3"  # the first alone, or every one
+        hints = (("i32", "0"), ("i32", caches), ("i32", "1"))  # to read, where to, data
         body.intrinsic("llvm.prefetch.p0", "void", ("ptr", place), *hints)
     elif name == "shuffle":
         (a, b), of = node.src, register_type(node.src[0].dtype)

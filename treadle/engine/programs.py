@@ -1,0 +1,87 @@
+"""The Programs of this process: found by the normal form of a graph, or made now.
+
+A graph is simplified and scheduled (`PASSES`), its kernels are compiled, and the Program is kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from treadle import config
+from treadle.backend.base import Target
+from treadle.engine import device as devices
+from treadle.engine.compile import Compiler
+from treadle.engine.normal import Normal
+from treadle.engine.program import Program
+from treadle.graph import simplify
+from treadle.ir import passes
+from treadle.ir.node import Node
+from treadle.ir.passes import Pass
+from treadle.log import emit, wanted
+from treadle.schedule.schedule import schedule as make_schedule
+
+MOST = 512  # kept Programs; the one used longest ago goes first
+
+kept: OrderedDict[Any, Program] = OrderedDict()
+compilers: dict[str, Compiler] = {}
+
+
+@dataclass
+class Order:
+    """What a schedule is made for: the assigns, the target; and the roots once they are simple."""
+
+    assigns: dict[int, int]
+    target: Target
+    roots: Sequence[Node] = ()
+
+
+def _simplify(roots: Sequence[Node], order: Order) -> Sequence[Node]:
+    order.roots = simplify.simplify(roots)
+    return order.roots
+
+
+PASSES = (
+    Pass(
+        "simplify",
+        _simplify,
+        "graph",
+        "graph",
+        "the rules of graph/simplify.py, until none applies",
+    ),
+    Pass(
+        "schedule",
+        lambda roots, order: make_schedule(roots, order.assigns, order.target),
+        "graph",
+        "schedule",
+        "what is stored, what is fused, in which order, in which memory",
+    ),
+)  # a kernel's own passes: kernel/pipeline.py
+
+
+def find(device: str, normal: Normal, assigns: dict[int, int]) -> Program:
+    """The Program for a normal graph: from the cache, or scheduled and compiled now."""
+    key = (device, normal.roots, tuple(assigns.items()), config.code_settings())
+    program = kept.get(key)
+    if program is not None:
+        kept.move_to_end(key)
+        return program
+    program = build(device, normal.roots, assigns)
+    kept[key] = program
+    if len(kept) > MOST:
+        kept.popitem(last=False)
+    return program
+
+
+def build(device: str, roots: tuple[Node, ...], assigns: dict[int, int]) -> Program:
+    """Simplify, schedule, compile."""
+    backend = devices.backend(device)
+    if device not in compilers:
+        compilers[device] = Compiler(backend, devices.PLUGINS[device])
+    order = Order(assigns, backend.target)
+    schedule = passes.run(PASSES, roots, order)
+    if wanted("schedule"):
+        emit("schedule", schedule=schedule, roots=order.roots, device=device)
+    return Program(schedule, backend, compilers[device], devices.runner(device).builder)
