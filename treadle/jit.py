@@ -28,9 +28,10 @@ from treadle import config
 from treadle import tensor as face
 from treadle.dims import Dim
 from treadle.engine import trace
-from treadle.engine.capture import Captured, Stale
+from treadle.engine.capture import Captured
 from treadle.engine.guards import PLAIN, Guards, Rebound
 from treadle.engine.realize import LOCK, realize
+from treadle.engine.recipe import Stale
 from treadle.engine.storage import memory
 from treadle.engine.trace import JitError
 from treadle.generator import next_keys
@@ -300,7 +301,7 @@ class Jit:
     def _use(self, variant: Variant) -> None:
         """This variant is the one to try first."""
         if self.last is not None and self.last is not variant:
-            self.last.captured.release()
+            self.last.captured.gradients.release()
         self.last = variant
         self.variants.move_to_end(variant.key)
         same = self.variants[variant.key]
@@ -425,7 +426,9 @@ def _flat(given: Given, key: tuple[Any, ...]) -> list[Any] | None:
             found.append(part[:4])
         else:
             return None
-    return found if sum(kind == "tensor" for kind, _ in given.places) == len(given.tensors) else None
+    return (
+        found if sum(kind == "tensor" for kind, _ in given.places) == len(given.tensors) else None
+    )
 
 
 def _words(part: Any) -> str:

@@ -15,12 +15,13 @@ from typing import Any
 from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine import failure, trace
-from treadle.engine.capture import Captured, Effect, Gradient, Recipe
+from treadle.engine.capture import Captured
 from treadle.engine.cell import NO_BINDINGS, Cell, bind, live
 from treadle.engine.guards import PLAIN, Guards, Rebound
 from treadle.engine.history import carries_gradient, remember, track, untrack
 from treadle.engine.jobs import settled
 from treadle.engine.realize import realize
+from treadle.engine.recipe import Effect, Gradient, Recipe
 from treadle.engine.storage import memory
 from treadle.engine.trace import JitError, Trace
 from treadle.generator import next_keys
@@ -74,9 +75,7 @@ class Given:
 
 
 @without_collector
-def trace_function(
-    function: Callable[..., Any], name: str, given: Given, guards: Guards
-) -> Traced:
+def trace_function(function: Callable[..., Any], name: str, given: Given, guards: Guards) -> Traced:
     """Trace one call. guards: what the function reaches from outside. The lock is held."""
     _settle()
     before = _Before()
@@ -100,8 +99,9 @@ def trace_function(
     learning = {id(t): t for t in reached if t._requires_grad}
     learning |= {id(t): t for t in recipe.cells if isinstance(t, Tensor) and t._requires_grad}
     learning |= {id(everyone[owner]): everyone[owner] for owner in recipe.gradients}
-    for gradient in recipe.new_gradients:  # of these `Captured` sees to it
-        learning.pop(id(everyone[gradient.owner]), None)
+    for gradient in recipe.new_gradients:  # of these `Gradients` sees to it
+        if gradient.root >= 0:
+            learning.pop(id(everyone[gradient.owner]), None)
     for tensor in given.tensors:  # the signature has it
         learning.pop(id(tensor), None)
     bindings = NO_BINDINGS
@@ -166,7 +166,9 @@ class _Before:
 
     def __init__(self) -> None:
         self.tensors = [cell for cell in live() if isinstance(cell, Tensor)]
-        self.states = [(t.node, t.target, t.bindings, t.grad, t._requires_grad) for t in self.tensors]
+        self.states = [
+            (t.node, t.target, t.bindings, t.grad, t._requires_grad) for t in self.tensors
+        ]
         self.deferred = set(memory.deferred)
         self.watched: dict[int, _Watched] = {}
         for tensor in self.tensors:
@@ -408,7 +410,10 @@ class _Work:
                 actual[watched.leaf] = self.given.tensors[watched.argument].node
             elif watched.gradient_leaf is not None and watched.tensor.grad is not None:
                 actual[watched.gradient_leaf] = watched.tensor.grad.node
-            elif id(watched.tensor) not in self.before.watched and watched.tensor.node is not watched.leaf:
+            elif (
+                id(watched.tensor) not in self.before.watched
+                and watched.tensor.node is not watched.leaf
+            ):
                 _put_back(watched.tensor, watched.leaf, watched.learns)
         for node, value in zip(self.floats, self.given.floats):
             actual[node] = const(value, float64)

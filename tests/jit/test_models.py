@@ -14,7 +14,9 @@ Step = Callable[..., Any]
 
 
 def mlp() -> nn.Module:
-    return nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3))
+    return nn.Sequential(
+        nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3)
+    )
 
 
 class Convnet(nn.Module):

@@ -232,7 +232,10 @@ def test_lists_dicts_and_dataclasses() -> None:
         assert result["same"].name == "b"
         assert result["n"] == 3
     with counted() as counts:
-        f(Batch(numbers(1), [numbers(1), numbers(2)], "b"), {"scale": 1.0, "pair": (numbers(0),) * 2})
+        f(
+            Batch(numbers(1), [numbers(1), numbers(2)], "b"),
+            {"scale": 1.0, "pair": (numbers(0),) * 2},
+        )
     assert counts["retrace"] == 1
 
 

@@ -182,7 +182,9 @@ class Guards:
                     if old is not new and isinstance(new, Cell):
                         name = view.item(offset)
                         found.append(
-                            Rebound(name, position + offset, old, new, view.keys[offset], view.write)
+                            Rebound(
+                                name, position + offset, old, new, view.keys[offset], view.write
+                            )
                         )
             position += len(before)
         return found
@@ -312,7 +314,9 @@ class Guards:
             self.unguarded += value.unguarded()
         held = getattr(value, "__dict__", None)
         if held is not None:
-            names = [key for key in held if not any(h is held and k == key for h, k in self.unguarded)]
+            names = [
+                key for key in held if not any(h is held and k == key for h, k in self.unguarded)
+            ]
             if len(names) < len(held):
                 read = functools.partial(_items, held, names)
                 self._add(f"{_braces(name)}.{{}}", names, read=read, write=held.__setitem__)
