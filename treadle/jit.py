@@ -113,6 +113,8 @@ class Variant:
 
     def gradients_hold(self) -> bool:
         """Whether the same tensors have a gradient."""
+        if not self.learning:
+            return True
         return list(map(is_, map(_grad, self.learning), repeat(None))) == self.bare
 
     def mismatch(self) -> str:

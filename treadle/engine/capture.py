@@ -138,6 +138,7 @@ class Captured:
         written = {gradient.owner for gradient in placed if gradient.in_place}
         reads = [each for each in self.gradient_slots.items() if each[0] not in written]
         self.gradients = Gradients(placed, reads, self.slots, self._tensor)
+        self.has_gradients = bool(placed or reads)
         self.cleared = [g.owner for g in recipe.new_gradients if g.root < 0]
 
     def _number_overwritten(self, recipe: Recipe) -> None:
@@ -192,12 +193,14 @@ class Captured:
             node = cell.node
             if node.op is not ops.BUFFER or cell.target or node.arg[0] not in buffers:
                 realize([cell])
-        found, counts = places(self.cells, len(self.alone))
-        if found != self.places or memory.moves != self.moves:
-            self._look_again()
+        if self.cells:
             found, counts = places(self.cells, len(self.alone))
-        if self.changed or self.overwritten_arguments:
+            if found != self.places or memory.moves != self.moves:
+                self._look_again()
+                counts = places(self.cells, len(self.alone))[1]
             self._secure(arguments, counts)
+        elif self.overwritten_arguments:
+            self._secure(arguments, [])
         for position, slot in self.argument_slots:
             slots[slot] = memory[arguments[position].node].address
         variables = self._bind(arguments) if self.symbolic else NO_BINDINGS
@@ -207,9 +210,7 @@ class Captured:
             held[root] = buffer = self._buffer(root, variables)
             if slot:
                 slots[slot] = buffer.address
-        hand_out_gradients = bool(self.gradient_slots or self.gradients.new) and (
-            self.gradients.place(call.cells, variables)
-        )
+        hand_out_gradients = self.has_gradients and self.gradients.place(call.cells, variables)
         block = self._place_temporaries(variables)
         for position, slot in self.float_slots:
             slots[slot] = _LONG.unpack(_DOUBLE.pack(floats[position]))[0]
@@ -269,7 +270,7 @@ class Captured:
     def _secure(self, arguments: Sequence[Any], counts: list[int]) -> None:
         """Nobody but this program reads what it is about to overwrite: other readers do it now.
         counts: of references to the closed-over leaves that it overwrites."""
-        if not self.changed.isdisjoint(map(id, arguments)):
+        if self.changed and not self.changed.isdisjoint(map(id, arguments)):
             raise JitError(
                 "an argument is a tensor that the function also changes through a variable or an "
                 "attribute: pass x.clone(), or use it in one of the two ways only"
