@@ -2,8 +2,9 @@
 
     python bench/overhead.py [--torch]
 
-Each line is a median over many calls. "native" is the time inside the one native call, waking threads
-included, "above" all the rest; its budget is 5 us + 0.15 us per implicit input (a closed-over tensor).
+Each line is a median over many calls. "native" is the time inside the one native call, waking
+threads included, "above" all the rest; its budget is 5 us + 0.15 us per implicit input (a
+closed-over tensor).
 """
 
 from __future__ import annotations

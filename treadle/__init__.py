@@ -9,8 +9,8 @@ from typing import Any
 
 from treadle import methods  # gives Tensor its methods
 from treadle.dims import Variable
-from treadle.generator import manual_seed
 from treadle.engine.trace import JitError
+from treadle.generator import manual_seed
 from treadle.graph.public import NAMESPACE
 from treadle.ir.dtype import (
     bfloat16,

@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import total_ordering
 from typing import Any
 
-from treadle.engine.cell import bind
 from treadle.engine import trace
+from treadle.engine.cell import bind
 from treadle.ir import index
 from treadle.ir.node import Node, Shape
 

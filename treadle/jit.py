@@ -3,9 +3,9 @@
     function --trace--> graphs --Captured--> Program;   call --guards hold--> replay
 
 `Jit` is the function that `jit` returns. For each *signature* (structure of the arguments, shapes,
-dtypes, devices, Python values that are no floats) it keeps what was captured (`Variant`), with guards
-on everything else that the trace could have read. What is captured is in `engine/capture.py`, what is
-guarded in `engine/guards.py`, and docs/jit.md says it to users.
+dtypes, devices, Python values that are no floats) it keeps what was captured (`Variant`), with
+guards on everything else that the trace could have read. What is captured is in
+`engine/capture.py`, what is guarded in `engine/guards.py`, and docs/jit.md says it to users.
 """
 
 from __future__ import annotations
@@ -56,16 +56,17 @@ def jit(
     static: int | str | Sequence[int | str] = (),
     donate: int | Sequence[int] = (),
 ) -> Any:
-    """The function, captured: its first call with a signature traces it and makes one program of it,
-    later ones only run that program. Works on functions and methods, and as `@jit(..)` with options.
+    """The function, captured: its first call with a signature traces it and makes one program of
+    it, later ones only run that program. Works on functions and methods, and as `@jit(..)` with
+    options.
 
     Results are what the function itself would give, always in memory of their own. Tensors that it
-    reaches from outside are read, and changed, as they are at each call. Float arguments are run-time
-    numbers; ints, bools, strings and other objects are part of the signature.
+    reaches from outside are read, and changed, as they are at each call. Float arguments are
+    run-time numbers; ints, bools, strings and other objects are part of the signature.
 
-    static: arguments (numbers or names) whose floats are part of the signature too. donate: positions
-    of tensor arguments whose memory results may take over; the caller cannot use them afterwards.
-    JitError says what cannot be captured, where, and what to do. See docs/jit.md.
+    static: arguments (numbers or names) whose floats are part of the signature too. donate:
+    positions of tensor arguments whose memory results may take over; the caller cannot use them
+    afterwards. JitError says what cannot be captured, where, and what to do. See docs/jit.md.
 
     >>> @jit
     ... def double(x):
@@ -82,10 +83,10 @@ def jit(
 class Variant:
     """What was captured for a signature, and when it holds.
 
-    structure, leaves: the tree of the result, whose leaves are `Result`s and values. draws: how many
-    random keys a call takes. learning: the closed-over tensors whose `grad` counts; bare: which of
-    them had none. rebound: places outside that get new tensors, by their number. sizes: the values of
-    Variables that the trace has looked at. key: the signature; flat: how each
+    structure, leaves: the tree of the result, whose leaves are `Result`s and values. draws: how
+    many random keys a call takes. learning: the closed-over tensors whose `grad` counts; bare:
+    which of them had none. rebound: places outside that get new tensors, by their number. sizes:
+    the values of Variables that the trace has looked at. key: the signature; flat: how each
     argument looks, if they are only tensors and objects; settings: of knobs and no_grad.
     """
 
@@ -270,8 +271,8 @@ class Jit:
         for (held, what), old in zip(guards.unguarded, before, strict=True):
             if held[what] is not old and held[what] != old:
                 raise JitError(
-                    f"{self.name} changes {what!r}, which would be done once and not at every call: do "
-                    "that outside of the captured function"
+                    f"{self.name} changes {what!r}, which would be done once and not at every "
+                    "call: do that outside of the captured function"
                 )
         variant = Variant(
             traced.captured,
@@ -351,8 +352,8 @@ class Jit:
         """What a value that is neither a tensor nor a run-time float adds to the key."""
         if isinstance(leaf, np.ndarray):
             raise JitError(
-                f"{self.name}: argument {argument} is a NumPy array, whose numbers would be captured "
-                "as they are now: pass Tensor(array)"
+                f"{self.name}: argument {argument} is a NumPy array, whose numbers would be "
+                "captured as they are now: pass Tensor(array)"
             )
         if isinstance(leaf, Dim):
             return "size", leaf.node, tuple(leaf.bindings.items())
@@ -466,6 +467,7 @@ def _refuse_pieces(function: Callable[..., Any]) -> None:
     )
     if any(test(function) for test in tests):
         raise JitError(
-            f"{getattr(function, '__qualname__', function)} is a generator or a coroutine, which runs "
-            "in pieces; a captured function runs as a whole: capture what it does between two yields"
+            f"{getattr(function, '__qualname__', function)} is a generator or a coroutine, which "
+            "runs in pieces; a captured function runs as a whole: capture what it does between two "
+            "yields"
         )

@@ -43,8 +43,8 @@ class Result:
 
 @dataclass
 class Traced:
-    """What a trace gives. leaves: of the result's tree, Results and values; keys: the random keys of
-    the first call; learning: closed-over tensors that have or may get gradients; rebound: places
+    """What a trace gives. leaves: of the result's tree, Results and values; keys: the random keys
+    of the first call; learning: closed-over tensors that have or may get gradients; rebound: places
     outside where the function puts new tensors, with the number of each; sizes: the values of
     Variables that it has looked at."""
 
@@ -95,9 +95,10 @@ def trace_function(function: Callable[..., Any], name: str, given: Given, guards
     work.rebase(keys)
     captured = Captured(recipe, make, failure.places)
     everyone = [*given.tensors, *recipe.cells]
-    reached = [cell for cell in guards.cells.values() if isinstance(cell, Tensor)]
-    learning = {id(t): t for t in reached if t._requires_grad}
-    learning |= {id(t): t for t in recipe.cells if isinstance(t, Tensor) and t._requires_grad}
+    learning: dict[int, Any] = {}
+    if guards.opaque or guards.refreshers or not guards.names.isdisjoint(("grad", "backward")):
+        reached = (*guards.cells.values(), *recipe.cells)
+        learning = {id(t): t for t in reached if isinstance(t, Tensor) and t._requires_grad}
     learning |= {id(everyone[owner]): everyone[owner] for owner in recipe.gradients}
     for gradient in recipe.new_gradients:  # of these `Gradients` sees to it
         if gradient.root >= 0:
@@ -179,7 +180,8 @@ class _Before:
             self.watched[id(tensor)] = watched
 
     def put_back_new(self) -> None:
-        """Tensors that were made during a trace that failed and had a value in memory get it back."""
+        """Tensors that were made during a trace that failed and had a value in memory get it
+        back."""
         for cell in live():
             if isinstance(cell, Tensor) and id(cell) not in self.watched:
                 leaf = cell.target or cell.node
@@ -268,15 +270,16 @@ class _Work:
                 self.result.append(leaf)
             else:
                 raise JitError(
-                    f"{self.tracing.name} returns a {type(leaf).__name__}: a captured function returns "
-                    "tensors, numbers, text or None, in tuples, lists, dicts and dataclasses"
+                    f"{self.tracing.name} returns a {type(leaf).__name__}: a captured function "
+                    "returns tensors, numbers, text or None, in tuples, lists, dicts and "
+                    "dataclasses"
                 )
         for rebound in guards.rebound():
             new = rebound.new
             if not isinstance(new, Tensor) or id(new) in self.before.watched:
                 raise JitError(
-                    f"{self.tracing.name} puts a tensor that was there before into {rebound.name}: do "
-                    "that outside of the captured function, or put in a copy: x.clone()"
+                    f"{self.tracing.name} puts a tensor that was there before into {rebound.name}: "
+                    "do that outside of the captured function, or put in a copy: x.clone()"
                 )
             if rebound.write is None:
                 continue
@@ -322,9 +325,9 @@ class _Work:
             return
         if watched.argument is not None and not watched.learns:
             raise JitError(
-                f"backward() in {self.tracing.name} reaches {self.tracing.words[watched.leaf]}, which "
-                "was itself computed from tensors that require a gradient: compute it inside of the "
-                "function, or pass x.detach()"
+                f"backward() in {self.tracing.name} reaches {self.tracing.words[watched.leaf]}, "
+                "which was itself computed from tensors that require a gradient: compute it inside "
+                "of the function, or pass x.detach()"
             )
         self.new_gradients.append((watched, -1 if now is None else len(self.roots)))
         if now is not None:
@@ -395,8 +398,9 @@ class _Work:
         copies = any(node.op is ops.COPY for node in toposort(roots))
         if len(places) > 1 or copies:
             raise JitError(
-                f"{self.tracing.name} works on several devices ({', '.join(places)}), and a captured "
-                "function is a program for one: copy its inputs before, or its results afterwards"
+                f"{self.tracing.name} works on several devices ({', '.join(places)}), and a "
+                "captured function is a program for one: copy its inputs before, or its results "
+                "afterwards"
             )
         return places[0] if places else devices.canonical(None)
 
@@ -415,9 +419,9 @@ class _Work:
                 and watched.tensor.node is not watched.leaf
             ):
                 _put_back(watched.tensor, watched.leaf, watched.learns)
-        for node, value in zip(self.floats, self.given.floats):
-            actual[node] = const(value, float64)
-        for node, key in zip(self.tracing.keys, keys):
+        for node, number in zip(self.floats, self.given.floats, strict=True):
+            actual[node] = const(number, float64)
+        for node, key in zip(self.tracing.keys, keys, strict=True):
             actual[node] = const(key, uint64)
         for cell in live():
             if id(cell) not in self.before.watched and not settled(cell):

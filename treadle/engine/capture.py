@@ -1,9 +1,9 @@
 """A captured function: one Program, where its inputs come from and where its results go.
 
-`Captured` is made of what a trace found (`recipe.py`) and replayed by `run`: it fills the slots that
-have changed, makes one native call, and hands out the results. What stays the same from call to call
-is not looked at again: the addresses of closed-over tensors are in their slots already, and one
-comparison of lists, in C, says whether they still hold.
+`Captured` is made of what a trace found (`recipe.py`) and replayed by `run`: it fills the slots
+that have changed, makes one native call, and hands out the results. What stays the same from call
+to call is not looked at again: the addresses of closed-over tensors are in their slots already, and
+one comparison of lists, in C, says whether they still hold.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from treadle.engine.normal import Normal, normalise
 from treadle.engine.program import Native, nbytes
 from treadle.engine.programs import find
 from treadle.engine.realize import realize
-from treadle.engine.recipe import Call, Effect, Recipe, Stale
+from treadle.engine.recipe import Call, Recipe, Stale
 from treadle.engine.storage import ALIGNMENT, Buffer, memory
-from treadle.engine.survey import ALONE, places
+from treadle.engine.survey import ALONE, places, references
 from treadle.engine.trace import JitError
 from treadle.ir import index, ops
 from treadle.ir.node import Node, toposort
+
+KEPT_BLOCK = 1 << 16  # bytes
 
 _DOUBLE, _LONG = struct.Struct("d"), struct.Struct("q")
 
@@ -178,6 +180,7 @@ class Captured:
         self.block_slots = np.array(slots, np.int64)
         self.block_offsets = np.array(offsets, np.int64)
         self.block_address = -1
+        self.kept_block: Buffer | None = None  # a small one is not given back between calls
 
     # ---- running ---------------------------------------------------------------------------------
     def run(
@@ -198,7 +201,8 @@ class Captured:
             if found != self.places or memory.moves != self.moves:
                 self._look_again()
                 counts = places(self.cells, len(self.alone))[1]
-            self._secure(arguments, counts)
+            if self.changed or self.overwritten_arguments:
+                self._secure(arguments, counts)
         elif self.overwritten_arguments:
             self._secure(arguments, [])
         for position, slot in self.argument_slots:
@@ -270,13 +274,13 @@ class Captured:
     def _secure(self, arguments: Sequence[Any], counts: list[int]) -> None:
         """Nobody but this program reads what it is about to overwrite: other readers do it now.
         counts: of references to the closed-over leaves that it overwrites."""
-        if self.changed and not self.changed.isdisjoint(map(id, arguments)):
+        if not self.changed.isdisjoint(map(id, arguments)):
             raise JitError(
                 "an argument is a tensor that the function also changes through a variable or an "
                 "attribute: pass x.clone(), or use it in one of the two ways only"
             )
         more = [arguments[position] for position in self.overwritten_arguments]
-        if counts != self.alone or (more and places(more, len(more))[1] != [ALONE] * len(more)):
+        if counts != self.alone or (more and references(more) != [ALONE] * len(more)):
             self._release([*self.cells[: len(self.alone)], *more])
             if memory.moves != self.moves:
                 self._look_again()
@@ -313,9 +317,11 @@ class Captured:
     def _place_temporaries(self, variables: dict[str, int]) -> list[Buffer]:
         """Memory for what is needed during the call only; its addresses are in the slots."""
         held = []
-        if self.block_bytes:
+        if self.block_bytes and self.kept_block is None:
             block = Buffer(self.block_bytes)
             held.append(block)
+            if self.block_bytes <= KEPT_BLOCK:
+                self.kept_block = block
             if block.address != self.block_address:
                 self.block_address = block.address
                 self.native.records.slots[self.block_slots] = self.block_offsets + block.address

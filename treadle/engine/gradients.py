@@ -15,7 +15,7 @@ from typing import Any
 from treadle.engine.realize import realize
 from treadle.engine.recipe import Stale
 from treadle.engine.storage import Buffer, memory
-from treadle.engine.survey import ALONE, IN_LIST, places
+from treadle.engine.survey import ALONE, IN_LIST, references
 
 _grad = attrgetter("grad")
 
@@ -75,7 +75,7 @@ class Gradients:
             and memory.moves == self.moves
             and all(map(is_, before, self.before))
             and list(map(getrefcount, made)) == self.counts
-            and places(made, len(made))[1] == self.alone
+            and references(made) == self.alone
         ):
             return self.any_first
         self._place_again(before, variables)
@@ -114,8 +114,8 @@ class Gradients:
         made = self.made
         if not made:
             return [None] * len(self.new)
-        references = map(getrefcount, made)
-        known = zip(made, self.before, before, places(made, len(made))[1], references, strict=True)
+        counts = map(getrefcount, made)
+        known = zip(made, self.before, before, references(made), counts, strict=True)
         return [
             own if leaf == ALONE and count == IN_LIST + (old is own) + 2 * (now is own) else None
             for own, old, now, leaf, count in known

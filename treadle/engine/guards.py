@@ -1,14 +1,15 @@
 """What a trace could have read from outside, and whether it is still the same.
 
-A function reads more than its arguments: variables of the functions around it, globals that its code
-names, attributes of the objects that it reaches, items of their lists and dicts. `Guards` finds all
-of these before a trace and remembers what they hold. Whether they still hold it is asked at every
-call, so `hold` compares by identity and in C: the containers are read through live views.
+A function reads more than its arguments: variables of the functions around it, globals that its
+code names, attributes of the objects that it reaches, items of their lists and dicts. `Guards`
+finds all of these before a trace and remembers what they hold. Whether they still hold it is asked
+at every call, so `hold` compares by identity and in C: the containers are read through live views.
 
 What is looked into: functions, methods, partials, objects with attributes, classes, lists, dicts,
 tuples and sets that belong to the user or to `treadle.nn`. The standard library and installed
-packages are not; of a module of the user, what the code names. A container of more than `LARGE` items
-that holds only numbers and text counts as unchanged while it is the same object of the same length.
+packages are not; of a module of the user, what the code names. A container of more than `LARGE`
+items that holds only numbers and text counts as unchanged while it is the same object of the same
+length.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class View:
         return self.name.format(self.spelled(self.keys[position]))
 
     def spelled(self, key: Any) -> str:
-        """A name as it stands in a message: an attribute's as it is, a key of a dict by its repr."""
+        """A name as it stands in a message: an attribute's as it is, a key of a dict by its
+        repr."""
         return key if isinstance(key, str) and not self.name.endswith("]") else shown(key)
 
     def growth(self) -> str:
@@ -107,15 +109,19 @@ class Rebound:
 class Guards:
     """What is reached from `roots`, (name, value) each, when this is made.
 
-    cells: every tensor found, by its name. An object may hold numbers that change from call to call,
-    for which it keeps tensors. Its method `before_call` brings these up to date (`refreshers` has
-    them, for the caller to call), and `unguarded` lists the numbers: (dict, key) each.
+    cells: every tensor found, by its name. An object may hold numbers that change from call to
+    call, for which it keeps tensors. Its method `before_call` brings these up to date (`refreshers`
+    has them, for the caller to call), and `unguarded` lists the numbers: (dict, key) each. names:
+    of globals and attributes in the code; opaque: whether code was found that is not looked into,
+    other than that of treadle and of the standard library.
     """
 
     def __init__(self, roots: Iterable[tuple[str, Any]]) -> None:
         self.views: list[View] = []
         self.cells: dict[str, Cell] = {}
         self.refreshers: list[Callable[[], None]] = []
+        self.names: set[str] = set()
+        self.opaque = False
         self.unguarded: list[tuple[dict[Any, Any], Any]] = []
         self._seen: dict[int, Any] = {}
         self._pending = deque(roots)
@@ -168,7 +174,7 @@ class Guards:
             position += len(before)
         if not kept.isdisjoint(replaced):
             return {}, "a tensor was replaced in one of the places that hold it"
-        return {old: new for old, new in replaced.values()}, ""
+        return dict(replaced.values()), ""
 
     def rebound(self) -> list[Rebound]:
         """The items that are other tensors than before. JitError for one that cannot be written."""
@@ -254,9 +260,13 @@ class Guards:
             names = value.__code__.co_freevars
             read = functools.partial(_contents, cells)
             self._add("{}", names, read=read, write=functools.partial(_fill, cells, names))
-        if _is_library(value.__globals__.get("__name__")):
+        module = str(value.__globals__.get("__name__"))
+        if _is_library(module):
+            self.opaque = self.opaque or _top(module) not in (*sys.stdlib_module_names, "treadle")
             return
-        self._globals(value.__globals__, names_in(value.__code__))
+        named = names_in(value.__code__)
+        self.names |= named
+        self._globals(value.__globals__, named)
         for defaults in (value.__defaults__, value.__kwdefaults__):
             if defaults:
                 self._pending.append((f"a default of {value.__name__}", defaults))
@@ -417,12 +427,16 @@ def _slots(kind: type) -> list[str]:
     return [name for name in found if name not in ("__dict__", "__weakref__")]
 
 
+def _top(module: str) -> str:
+    return module.partition(".")[0]
+
+
 @functools.cache
 def _is_library(module: str | None) -> bool:
     """Whether a module belongs to the standard library, to treadle or to an installed package."""
     if module is None:
         return False
-    top = module.partition(".")[0]
+    top = _top(module)
     if top == "__main__":
         return False
     if top in sys.stdlib_module_names or top == "treadle":

@@ -99,6 +99,6 @@ def fold(nodes: Iterable[Node], folded: dict[Node, Node]) -> list[Node]:
 
 def _overwritten(what: str) -> RuntimeError:
     return RuntimeError(
-        f"{what} that this value was computed from has been overwritten since (by an optimizer step "
-        "or an in-place operation): call backward() before that, or compute the value again"
+        f"{what} that this value was computed from has been overwritten since (by an optimizer "
+        "step or an in-place operation): call backward() before that, or compute the value again"
     )

@@ -21,7 +21,8 @@ KEPT_INTS = 4096  # small integers are counts, axes and sizes, which rules use
 @dataclass(frozen=True)
 class Normal:
     """roots: the renamed graph. leaves[n]: the BUFFER that leaf n stands for. scalars[n]: the
-    number that SCALAR n stands for: a CONST, or the SCALAR of a trace (engine/trace.py). Numbers inside the body of a scan stay constants."""
+    number that SCALAR n stands for: a CONST, or the SCALAR of a trace (engine/trace.py). Numbers
+    inside the body of a scan stay constants."""
 
     roots: tuple[Node, ...]
     leaves: tuple[Node, ...]

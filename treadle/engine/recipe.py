@@ -18,8 +18,8 @@ class Stale(Exception):
 class Effect:
     """A cell that the function gives a new value. root: its number; owner: the cell's number, among
     the arguments and then the closed-over cells; in_place: whether it may overwrite the old value;
-    new_leaf: whether the cell gets a leaf of its own, because a gradient may flow through the value,
-    or its shape or dtype is another."""
+    new_leaf: whether the cell gets a leaf of its own, because a gradient may flow through the
+    value, or its shape or dtype is another."""
 
     root: int
     owner: int

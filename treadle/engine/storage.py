@@ -139,8 +139,8 @@ class _Memory:
     """slot -> Buffer, for every leaf alive; or, for a *deferred* leaf, the assignment that will
     fill it: a node for its value, and the older leaf whose memory it may take over (or None).
 
-    clock: counts the times that values were overwritten; versions: the clock when that last happened
-    to a leaf. moves: counts the times that a leaf alive got other memory.
+    clock: counts the times that values were overwritten; versions: the clock when that last
+    happened to a leaf. moves: counts the times that a leaf alive got other memory.
     """
 
     def __init__(self) -> None:
@@ -210,8 +210,8 @@ class _Memory:
             return self.buffers[leaf.arg[0]]
         except KeyError:
             raise RuntimeError(
-                f"this tensor of shape {leaf.shape} has no value any more: it was donated to a captured "
-                "function, or made inside of one whose trace failed"
+                f"this tensor of shape {leaf.shape} has no value any more: it was donated to a "
+                "captured function, or made inside of one whose trace failed"
             ) from None
 
 

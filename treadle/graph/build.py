@@ -28,6 +28,7 @@ from treadle.graph.shapes import (
     normalize_axis,
     text,
 )
+from treadle.graph.weak import is_weak
 from treadle.ir import meaning, ops
 from treadle.ir.dtype import (
     DType,
@@ -40,7 +41,7 @@ from treadle.ir.dtype import (
     round_to,
 )
 from treadle.ir.monoid import MONOIDS
-from treadle.ir.node import Node, Shape, remember
+from treadle.ir.node import Node, Shape
 from treadle.ir.ops import Op
 
 Operand = Any  # Node | bool | int | float | NumPy scalar
@@ -151,28 +152,6 @@ def weak_dtype(dtype: DType | None, scalar: bool | int | float) -> DType:
     if kind == 1:
         return int64 if dtype is bool_ else dtype
     return float32
-
-
-def is_weak(x: Operand) -> bool:
-    """Whether a node is a Python float that is known only when the program runs (an argument of a
-    captured function), or arithmetic of such: it is weak like a Python float."""
-    if not isinstance(x, Node) or x.dtype is not float64 or x.shape:
-        return False
-    weak: bool = remember(x, "weak", _is_weak)
-    return weak
-
-
-def _is_weak(root: Node) -> bool:
-    stack, seen = [root], {root}
-    found = False
-    while stack:
-        node = stack.pop()
-        if node.shape or (not node.src and node.op not in (ops.SCALAR, ops.CONST)):
-            return False
-        found = found or (node.op is ops.SCALAR and node.arg < 0)
-        stack += [source for source in node.src if source not in seen]
-        seen.update(node.src)
-    return found
 
 
 def operands(*xs: Operand) -> tuple[Node, ...]:
