@@ -29,7 +29,7 @@ from treadle import tensor as face
 from treadle.dims import Dim
 from treadle.engine import trace
 from treadle.engine.capture import Captured
-from treadle.engine.guards import PLAIN, Guards, Rebound
+from treadle.engine.guards import PLAIN, Guards, Item
 from treadle.engine.realize import LOCK, realize
 from treadle.engine.recipe import Stale
 from treadle.engine.storage import memory
@@ -39,7 +39,7 @@ from treadle.graph.tree import Structure, flatten, unflatten
 from treadle.ir.ops import BUFFER
 from treadle.log import emit
 from treadle.tensor import Tensor
-from treadle.tracer import Given, Result, flows, trace_function
+from treadle.tracer import Given, Result, Traced, flows, trace_function
 
 SIGNATURES = 64  # kept by one function; the one used longest ago goes first
 SAME_SIGNATURE = 8  # variants kept of one signature
@@ -96,7 +96,7 @@ class Variant:
     leaves: list[Any]
     draws: int
     learning: list[Any]
-    rebound: list[tuple[Rebound, int]]
+    rebound: list[tuple[Item, int]]
     sizes: dict[str, int]
     key: tuple[Any, ...]
     flat: list[Any] | None
@@ -137,7 +137,9 @@ class Variant:
         return ""
 
     def run(self, tensors: Sequence[Tensor], floats: Sequence[float], keys: Sequence[int]) -> Any:
-        """Replay. Stale if a closed-over tensor does not fit."""
+        """Replay, after `holds`. Stale if a closed-over tensor does not fit."""
+        if self.guards.floats:
+            floats = [*floats, *self.guards.float_values()]
         made = self.captured.run(tensors, floats, keys)
         if self.rebound:
             self._rebind(made)
@@ -149,12 +151,11 @@ class Variant:
     def _rebind(self, made: Sequence[Any]) -> None:
         """Put new tensors into their places outside. They are what the next call finds there."""
         replaced = {}
-        for rebound, number in self.rebound:
-            assert rebound.write is not None
-            rebound.write(rebound.key, made[number])
-            old = self.guards.known[rebound.position]
+        for item, number in self.rebound:
+            item.put(made[number])
+            old = self.guards.known[item.position]
             if isinstance(old, Tensor):
-                replaced[old] = self.guards.known[rebound.position] = made[number]
+                replaced[old] = self.guards.known[item.position] = made[number]
         if len(set(map(id, replaced.values()))) == len(replaced):
             self.captured.replace(replaced)
 
@@ -186,6 +187,8 @@ class Jit:
         self.variants: OrderedDict[tuple[Any, ...], list[Variant]] = OrderedDict()
         self.objects: dict[int, Any] = {}
         self.last: Variant | None = None
+        self.moving: set[str] = set()  # floats from outside that have changed, by their names
+        self.fixed: set[str] = set()  # those that cannot be run-time numbers
 
     def _named(self, which: int | str) -> int | str:
         """A parameter by its name; by its number if that has none."""
@@ -255,6 +258,7 @@ class Jit:
                     self._use(variant)
                     return result
             reason = reason or mismatch
+            self.moving |= variant.guards.moved
         if self.variants:
             reason = reason or self._difference(key)
             emit("retrace", function=self.name, reason=reason)
@@ -262,18 +266,18 @@ class Jit:
         return self._trace(given, key)
 
     def _trace(self, given: Given, key: tuple[Any, ...]) -> Any:
-        objects = [(type(each).__name__.lower(), each) for each in given.objects]
-        guards = Guards([(self.name, self.function), *objects])
-        for refresh in guards.refreshers:
-            refresh()
-        before = [held[key] for held, key in guards.unguarded]
-        traced = trace_function(self.function, self.name, given, guards)
-        for (held, what), old in zip(guards.unguarded, before, strict=True):
-            if held[what] is not old and held[what] != old:
-                raise JitError(
-                    f"{self.name} changes {what!r}, which would be done once and not at every "
-                    "call: do that outside of the captured function"
-                )
+        """Trace a variant and run it."""
+        guards = self._guards(given)
+        guards.promote(self.moving - self.fixed)
+        try:
+            traced = self._traced(given, guards)
+        except Exception:
+            if not guards.floats:
+                raise
+            # a float that changes cannot be a run-time number here: it is traced for each value
+            self.fixed |= {item.name for item in guards.floats}
+            guards = self._guards(given)
+            traced = self._traced(given, guards)
         variant = Variant(
             traced.captured,
             guards,
@@ -290,6 +294,24 @@ class Jit:
         result = variant.run(given.tensors, given.floats, traced.keys)
         self._keep(variant, given)
         return result
+
+    def _guards(self, given: Given) -> Guards:
+        objects = [(type(each).__name__.lower(), each) for each in given.objects]
+        guards = Guards([(self.name, self.function), *objects])
+        for refresh in guards.refreshers:
+            refresh()
+        return guards
+
+    def _traced(self, given: Given, guards: Guards) -> Traced:
+        before = [held[key] for held, key in guards.unguarded]
+        traced = trace_function(self.function, self.name, given, guards)
+        for (held, key), old in zip(guards.unguarded, before, strict=True):
+            if held[key] is not old and held[key] != old:
+                raise JitError(
+                    f"{self.name} changes {key!r}, which would be done once and not at every call: "
+                    "do that outside of the captured function"
+                )
+        return traced
 
     def _keep(self, variant: Variant, given: Given) -> None:
         same = self.variants.setdefault(variant.key, [])

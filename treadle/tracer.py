@@ -17,7 +17,7 @@ from treadle.engine import device as devices
 from treadle.engine import failure, trace
 from treadle.engine.capture import Captured
 from treadle.engine.cell import NO_BINDINGS, Cell, bind, live
-from treadle.engine.guards import PLAIN, Guards, Rebound
+from treadle.engine.guards import PLAIN, Guards, Item
 from treadle.engine.history import carries_gradient, remember, track, untrack
 from treadle.engine.jobs import settled
 from treadle.engine.realize import realize
@@ -53,7 +53,7 @@ class Traced:
     leaves: list[Any]
     keys: list[int]
     learning: list[Tensor]
-    rebound: list[tuple[Rebound, int]]
+    rebound: list[tuple[Item, int]]
     sizes: dict[str, int]
 
 
@@ -81,10 +81,16 @@ def trace_function(function: Callable[..., Any], name: str, given: Given, guards
     before = _Before()
     with trace.tracing(name) as tracing:
         try:
-            work = _Work(given, before, tracing)
+            work = _Work(given, guards, before, tracing)
             args, named = work.arguments()
-            work.look(function(*args, **named), guards)
-            del args, named
+            numbers = [make(node, NO_BINDINGS) for node in work.floats[len(given.floats) :]]
+            guards.put(numbers)
+            try:
+                result = function(*args, **named)
+            finally:
+                guards.take_back(numbers)
+            work.look(result, guards)
+            del args, named, result
             recipe = work.recipe()
         except BaseException:
             before.put_back_new()
@@ -218,15 +224,17 @@ def stand_in(tensor: Tensor) -> Tensor:
 class _Work:
     """One trace: the stand-ins, what the function did with them, and the recipe of that."""
 
-    def __init__(self, given: Given, before: _Before, tracing: Trace) -> None:
+    def __init__(self, given: Given, guards: Guards, before: _Before, tracing: Trace) -> None:
         self.given, self.before, self.tracing = given, before, tracing
         self.watched: list[_Watched] = []  # the stand-ins of arguments, then all other tensors
-        self.floats = [tracing.new_float(words) for words in given.float_words]
+        names = [*given.float_words, *(item.name for item in guards.floats)]
+        self.floats = [tracing.new_float(words) for words in names]
+        self.float_values = [*given.floats, *guards.float_values()]
         self.structure = Structure(None)
         self.result: list[Any] = []
         self.roots: list[Node] = []
         self.results = 0
-        self.rebound: list[tuple[Rebound, int]] = []
+        self.rebound: list[tuple[Item, int]] = []
         self.changed: list[tuple[_Watched, int]] = []  # (a tensor, the root of its new value)
         self.new_gradients: list[tuple[_Watched, int]] = []
         self.cells: list[Cell] = []  # the closed-over tensors
@@ -274,19 +282,18 @@ class _Work:
                     "returns tensors, numbers, text or None, in tuples, lists, dicts and "
                     "dataclasses"
                 )
-        for rebound in guards.rebound():
-            new = rebound.new
+        for item, new in guards.rebound():
             if not isinstance(new, Tensor) or id(new) in self.before.watched:
                 raise JitError(
-                    f"{self.tracing.name} puts a tensor that was there before into {rebound.name}: "
+                    f"{self.tracing.name} puts a tensor that was there before into {item.name}: "
                     "do that outside of the captured function, or put in a copy: x.clone()"
                 )
-            if rebound.write is None:
+            if item.write is None:
                 continue
             if id(new) not in own:
                 own[id(new)] = len(self.roots)
                 self.roots.append(new.node)
-            self.rebound.append((rebound, own[id(new)]))
+            self.rebound.append((item, own[id(new)]))
         self.results = len(own)
         arguments = {id(watched.tensor) for watched in self.watched}
         self.watched += self.before.watched.values()
@@ -419,7 +426,7 @@ class _Work:
                 and watched.tensor.node is not watched.leaf
             ):
                 _put_back(watched.tensor, watched.leaf, watched.learns)
-        for node, number in zip(self.floats, self.given.floats, strict=True):
+        for node, number in zip(self.floats, self.float_values, strict=True):
             actual[node] = const(number, float64)
         for node, key in zip(self.tracing.keys, keys, strict=True):
             actual[node] = const(key, uint64)

@@ -107,6 +107,34 @@ def test_a_class_attribute_and_a_method_are_guarded() -> None:
     assert f(numbers(1)).tolist() == [101]
 
 
+def test_a_float_that_changes_becomes_a_run_time_number() -> None:
+    holder = types.SimpleNamespace(scale=1.0, shift=2.0, text="a")
+    f = jit(lambda x: x * (holder.scale * 2) + holder.shift)
+    with counted() as counts:
+        for n in range(6):
+            holder.scale = n + 0.5
+            expected = (numbers(3, 4) * (holder.scale * 2) + holder.shift).numpy()
+            np.testing.assert_array_equal(f(numbers(3, 4)).numpy(), expected)
+            assert holder.scale == n + 0.5
+    assert counts["trace"] == 2
+    holder.shift = 10.0
+    assert f(numbers(0, 0)).tolist() == [10, 10]
+    holder.scale = 3
+    assert f(numbers(1, 0)).tolist() == [16, 10]
+
+
+def test_a_float_that_is_looked_at_is_traced_for_each_value() -> None:
+    drop = nn.Dropout(0.0)
+    holder = types.SimpleNamespace(rate=0.0)
+    f = jit(lambda x: drop(x) if holder.rate < 0.5 else x * holder.rate)
+    for rate in (0.25, 0.75, 1.5, 0.25):
+        holder.rate = rate
+        assert f(numbers(1)).tolist() == [1 if rate < 0.5 else rate]
+    drop.p = 1.0
+    holder.rate = 0.25
+    assert f(numbers(1)).tolist() == [0]
+
+
 def test_an_equal_number_that_is_another_object_does_not_retrace() -> None:
     holder = types.SimpleNamespace(size=1000, scale=2.5)
     f = jit(lambda x: x * holder.scale + holder.size)

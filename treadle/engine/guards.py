@@ -18,7 +18,7 @@ import functools
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import is_
@@ -94,16 +94,19 @@ class View:
 
 
 @dataclass(frozen=True)
-class Rebound:
-    """An item of a container that is another tensor than before. name: how a message calls it;
-    position: its place in `Guards.known`; key, write: how to put a value there."""
+class Item:
+    """An item of a container. name: how a message calls it; position: its place in `Guards.known`;
+    key, write: how to put a value there."""
 
     name: str
     position: int
-    old: Any
-    new: Cell
     key: Any
     write: Write | None
+
+    def put(self, value: Any) -> None:
+        """Put a value there."""
+        assert self.write is not None
+        self.write(self.key, value)
 
 
 class Guards:
@@ -113,13 +116,16 @@ class Guards:
     call, for which it keeps tensors. Its method `before_call` brings these up to date (`refreshers`
     has them, for the caller to call), and `unguarded` lists the numbers: (dict, key) each. names:
     of globals and attributes in the code; opaque: whether code was found that is not looked into,
-    other than that of treadle and of the standard library.
+    other than that of treadle and of the standard library. moved: the items that `changes` found to
+    be other floats; floats: the items that are run-time numbers (`promote`).
     """
 
     def __init__(self, roots: Iterable[tuple[str, Any]]) -> None:
         self.views: list[View] = []
         self.cells: dict[str, Cell] = {}
         self.refreshers: list[Callable[[], None]] = []
+        self.moved: set[str] = set()
+        self.floats: list[Item] = []
         self.names: set[str] = set()
         self.opaque = False
         self.unguarded: list[tuple[dict[Any, Any], Any]] = []
@@ -146,7 +152,13 @@ class Guards:
         if not self.views:
             return True
         flat = self._flat()
-        return len(flat) == len(self.known) and all(map(is_, flat, self.known))
+        if len(flat) != len(self.known):
+            return False
+        for item in self.floats:
+            if type(flat[item.position]) is not float:
+                return False
+            self.known[item.position] = flat[item.position]
+        return all(map(is_, flat, self.known))
 
     def changes(self) -> tuple[dict[Cell, Cell], str]:
         """({tensor: the one in its place now}, what else has changed, in words, or "").
@@ -155,45 +167,68 @@ class Guards:
         """
         replaced: dict[int, tuple[Cell, Cell]] = {}
         kept: set[int] = set()
-        position = 0
+        reason = ""
+        self.moved = set()
         for view in self.views:
-            now = view.now()
-            before = self.known[position : position + len(view.keys)]
-            if len(now) != len(before):
+            if len(view.now()) != len(view.keys):
                 return {}, view.growth()
-            for offset, (old, new) in enumerate(zip(before, now, strict=True)):
-                if isinstance(old, Cell) and isinstance(new, Cell):
-                    if old is new:
-                        kept.add(id(old))
-                    elif replaced.setdefault(id(old), (old, new))[1] is not new:
-                        return {}, f"{view.item(offset)} is another tensor"
-                elif old is not new and not same(old, new):
-                    return {}, f"{view.item(offset)} was {shown(old)} and is {shown(new)}"
-                else:
-                    self.known[position + offset] = new
-            position += len(before)
+        for item, old, new in self._items():
+            if isinstance(old, Cell) and isinstance(new, Cell):
+                if old is new:
+                    kept.add(id(old))
+                elif replaced.setdefault(id(old), (old, new))[1] is not new:
+                    return {}, f"{item.name} is another tensor"
+            elif old is not new and not same(old, new):
+                reason = reason or f"{item.name} was {shown(old)} and is {shown(new)}"
+                if not (type(old) is float and type(new) is float):
+                    return {}, reason
+                self.moved.add(item.name)
+            else:
+                self.known[item.position] = new
         if not kept.isdisjoint(replaced):
-            return {}, "a tensor was replaced in one of the places that hold it"
-        return dict(replaced.values()), ""
+            reason = reason or "a tensor was replaced in one of the places that hold it"
+        return dict(replaced.values()), reason
 
-    def rebound(self) -> list[Rebound]:
-        """The items that are other tensors than before. JitError for one that cannot be written."""
-        found = []
+    def _items(self) -> Iterator[tuple[Item, Any, Any]]:
+        """Every item of the containers that have not grown, with its value before and now."""
         position = 0
         for view in self.views:
             now = view.now()
-            before = self.known[position : position + len(view.keys)]
-            if len(now) == len(before):
-                for offset, (old, new) in enumerate(zip(before, now, strict=True)):
-                    if old is not new and isinstance(new, Cell):
-                        name = view.item(offset)
-                        found.append(
-                            Rebound(
-                                name, position + offset, old, new, view.keys[offset], view.write
-                            )
-                        )
-            position += len(before)
-        return found
+            if len(now) == len(view.keys):
+                for offset, (key, new) in enumerate(zip(view.keys, now, strict=True)):
+                    item = Item(view.item(offset), position + offset, key, view.write)
+                    yield item, self.known[item.position], new
+            position += len(view.keys)
+
+    def rebound(self) -> list[tuple[Item, Cell]]:
+        """The items that are other tensors than before, with these."""
+        found = [each for each in self._items() if each[1] is not each[2]]
+        return [(item, new) for item, _, new in found if isinstance(new, Cell)]
+
+    # ---- floats that change ----------------------------------------------------------------------
+    def promote(self, names: set[str]) -> None:
+        """The floats with these names are run-time numbers: they may change."""
+        self.floats = [
+            item
+            for item, _, now in self._items()
+            if item.name in names and type(now) is float and item.write is not None
+        ]
+
+    def float_values(self) -> list[float]:
+        """The run-time numbers as `hold` has seen them last."""
+        return [self.known[item.position] for item in self.floats]
+
+    def put(self, values: Sequence[Any]) -> None:
+        """Put these in the place of the run-time numbers."""
+        for item, value in zip(self.floats, values, strict=True):
+            item.put(value)
+
+    def take_back(self, values: Sequence[Any]) -> None:
+        """Put the run-time numbers back where these values still are."""
+        now = self._flat()
+        for item, value in zip(self.floats, values, strict=True):
+            if now[item.position] is value:
+                item.put(self.known[item.position])
 
     def accept(self) -> None:
         """What is there now is what is expected from now on."""
