@@ -9,6 +9,7 @@ A program is made once for all the values that a Variable may have:
 
 from __future__ import annotations
 
+import operator
 from functools import total_ordering
 from typing import Any
 
@@ -92,20 +93,29 @@ class Variable:
     """A size that is known only when the program runs: between `low` and `high`, both included."""
 
     def __init__(self, name: str, low: int, high: int) -> None:
-        if not name.isidentifier():
+        if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(f"a Variable's name is an identifier, not {name!r}")
-        if not 0 <= low <= high:
+        self.name = name
+        self.low, self.high = self._size(low), self._size(high)
+        if not 0 <= self.low <= self.high:
             raise ValueError(f"Variable {name} needs 0 <= low <= high, not {low} and {high}")
-        self.name, self.low, self.high = name, low, high
-        self.node = index.variable(name, low, high)
+        self.node = index.variable(name, self.low, self.high)
+
+    def _size(self, value: Any) -> int:
+        try:
+            return operator.index(value)
+        except TypeError:
+            raise TypeError(f"Variable {self.name}: a size is an int, not {value!r}") from None
 
     def bind(self, value: int) -> Dim:
-        """This size with a value. ValueError if it is outside the Variable's bounds."""
-        if not self.low <= value <= self.high:
+        """This size with a value. ValueError if it is outside the Variable's bounds, TypeError if
+        it is not an int."""
+        size = self._size(value)
+        if not self.low <= size <= self.high:
             raise ValueError(
-                f"{value} is not in Variable {self.name}'s bounds {self.low}..{self.high}"
+                f"{size} is not in Variable {self.name}'s bounds {self.low}..{self.high}"
             )
-        return Dim(self.node, {self.name: int(value)})
+        return Dim(self.node, {self.name: size})
 
     def __repr__(self) -> str:
         return f"Variable({self.name!r}, {self.low}, {self.high})"

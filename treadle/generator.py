@@ -3,6 +3,7 @@ nothing that happens later: not on the order of reading, the device, or the numb
 
 from __future__ import annotations
 
+import operator
 import threading
 
 import numpy as np
@@ -21,15 +22,19 @@ _ready: list[int] = []  # the next keys, the last one first
 
 def manual_seed(seed: int) -> None:
     """Start the sequence of keys anew. seed: an int of at most 64 bits."""
-    if not -(1 << 63) <= seed < 1 << 64:
-        raise OverflowError(f"a seed has at most 64 bits: {seed}")
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"manual_seed: a seed is an int, not {seed!r}") from None
+    if not -(1 << 63) <= number < 1 << 64:
+        raise OverflowError(f"manual_seed: a seed has at most 64 bits: {number}")
     if trace.current() is not None:
         raise JitError(
             "manual_seed inside a captured function would be done once and not at every call: seed "
             "outside it"
         )
     with _lock:
-        _state.update(seed=seed & ((1 << 64) - 1), count=0)
+        _state.update(seed=number & ((1 << 64) - 1), count=0)
         _ready.clear()
 
 

@@ -54,7 +54,7 @@ class Allocator:
             return waiting.pop()
         try:
             raw = np.empty(size + ALIGNMENT, dtype=np.uint8)
-        except MemoryError:
+        except (MemoryError, ValueError):  # ValueError: more than an address can count
             self.in_use -= size
             self.clear()
             raise MemoryError(
@@ -90,13 +90,15 @@ class Buffer:
 
     def __init__(self, nbytes: int, memory: np.ndarray | None = None) -> None:
         self.nbytes = nbytes
-        self.lent = memory is not None
+        self.lent = True  # until there is memory of our own, which `__del__` has to give back
         self.memory: np.ndarray
         self.address: int
         if memory is None:
             self.memory, self.address = allocator.take(nbytes)
+            self.lent = False
         else:
-            self.memory, self.address = memory, memory.ctypes.data
+            self.memory = memory
+            self.address = memory.__array_interface__["data"][0]
 
     def __del__(self) -> None:
         if not self.lent:

@@ -39,6 +39,7 @@ from treadle.ir.dtype import (
     int64,
     promote,
     round_to,
+    uint64,
 )
 from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node, Shape
@@ -80,10 +81,7 @@ def _scalar(value: bool | int | float, dtype: DType, negative_zero: bool) -> Nod
         if isinstance(value, float):
             value = int(_quiet_cast(np.asarray(value), float64, dtype))
         elif not dtype.min <= value <= dtype.max:
-            raise OverflowError(
-                f"{value} does not fit {dtype} ({dtype.min} to {dtype.max}): "
-                "cast the tensor to a wider dtype first"
-            )
+            raise OverflowError(f"{value} does not fit {dtype} ({dtype.min} to {dtype.max})")
     elif dtype.is_float and not isinstance(value, float):
         try:
             value = float(value)
@@ -92,6 +90,19 @@ def _scalar(value: bool | int | float, dtype: DType, negative_zero: bool) -> Nod
             raise OverflowError(f"the int {number} is too large for a float") from None
     with np.errstate(over="ignore"):  # a float that is too large for the dtype is infinite in it
         return Node(ops.CONST, dtype, (), dtype.to_bits(value))
+
+
+def number(value: bool | int | float, dtype: DType | None = None, shape: Shape = ()) -> Node:
+    """The constant of a number that meets no array: bool, int64 or float32 unless a dtype is given.
+    OverflowError for an int that does not fit, with what to do."""
+    if dtype is None and isinstance(value, int) and not int64.min <= value <= int64.max:
+        raise OverflowError(f"{value} does not fit int64: {wider(value)}")
+    return const(value, dtype or weak_dtype(None, value), shape)
+
+
+def wider(value: int) -> str:
+    """What to do about an int that is too large for int64."""
+    return "give dtype=uint64" if 0 <= value <= uint64.max else "integers have at most 64 bits"
 
 
 def constant_of(x: Node) -> Node | None:
@@ -171,12 +182,16 @@ def operands(*xs: Operand) -> tuple[Node, ...]:
         elif is_weak(x):
             common = weak_dtype(common, 0.0)
     assert common is not None, "an operation has at least one operand"
-    return tuple(
-        [
-            const(x, common) if isinstance(x, (bool, int, float)) else cast(node_of(x), common)
-            for x in xs
-        ]
-    )
+    try:
+        return tuple(
+            [
+                const(x, common) if isinstance(x, (bool, int, float)) else cast(node_of(x), common)
+                for x in xs
+            ]
+        )
+    except OverflowError as error:
+        hint = ": cast the tensor to a wider dtype first" if common.is_int else ""
+        raise OverflowError(f"{error}{hint}") from None
 
 
 def as_float(x: Operand) -> Node:

@@ -6,25 +6,27 @@ import math
 from typing import Any
 
 from treadle.graph import shapes
-from treadle.graph.build import alu, cast, const, iota, reshape, where
+from treadle.graph.build import alu, cast, const, iota, number, reshape, where
 from treadle.graph.elementwise import add, eq, lt, mul, sub
 from treadle.graph.public import public
 from treadle.graph.shapes import Dim, as_dim, as_shape, check_sizes
 from treadle.ir import ops
-from treadle.ir.dtype import DType, bool_, float32, int64
+from treadle.ir.dtype import DType, float32, int64
 from treadle.ir.node import Node
-
-_DEFAULT = {bool: bool_, int: int64, float: float32}
 
 
 @public("full", source="PyTorch", namespace=True, kind="creates")
 def full(size: Any, fill_value: bool | int | float, *, dtype: DType | None = None) -> Node:
     """A tensor of a shape filled with one number, which decides the dtype unless one is given."""
-    if not isinstance(fill_value, (bool, int, float)):
-        raise TypeError(f"full: fill_value is a number, not {fill_value!r}")
-    shape = check_sizes(as_shape(size), "full")
-    kind = bool if isinstance(fill_value, bool) else int if isinstance(fill_value, int) else float
-    return const(fill_value, dtype or _DEFAULT[kind], shape)
+    return number(_filling(fill_value), dtype, check_sizes(as_shape(size), "full"))
+
+
+def _filling(value: Any) -> bool | int | float:
+    """What a tensor is filled with. TypeError if it is not a number."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    hint = ": read it with .item()" if isinstance(value, Node) else ""
+    raise TypeError(f"fill_value is a number, not {shapes.words(value)}{hint}")
 
 
 @public("zeros", source="PyTorch", namespace=True, kind="creates", aliases=("empty",))
@@ -54,7 +56,7 @@ def ones_like(x: Node, *, dtype: DType | None = None) -> Node:
 @public("full_like", source="PyTorch", namespace=True)
 def full_like(x: Node, fill_value: bool | int | float, *, dtype: DType | None = None) -> Node:
     """One number in the shape of x, and of its dtype unless one is given."""
-    return const(fill_value, dtype or x.dtype, x.shape)
+    return const(_filling(fill_value), dtype or x.dtype, x.shape)
 
 
 @public("eye", source="PyTorch", namespace=True, kind="creates")
@@ -105,7 +107,7 @@ def linspace(start: float, end: float, steps: int, *, dtype: DType | None = None
     """`steps` numbers at equal distances from `start` to exactly `end`."""
     count = as_dim(steps)
     if not isinstance(count, int) or count < 0:
-        raise ValueError(f"linspace: steps is a number of 0 or more, not {steps!r}")
+        raise ValueError(f"linspace: steps is a number of 0 or more, not {shapes.words(steps)}")
     wanted = dtype or float32
     if count < 2:
         return const(float(start), wanted, (count,))

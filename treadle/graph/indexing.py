@@ -138,7 +138,8 @@ def _int_region(item: Any, size: Dim, axis: int) -> Region:
         number = shapes.as_dim(item)
     except TypeError:
         raise IndexError(
-            f"an index is an int, a slice, None, '...' or a tensor of integers, not {item!r}"
+            f"an index is an int, a slice, None, '...' or a tensor of integers, not "
+            f"{shapes.words(item)}"
         ) from None
     place = shapes.add(size, number) if at_most(number, -1) else number
     if at_most(0, place) is not True or at_most(shapes.add(place, 1), size) is not True:
@@ -155,7 +156,9 @@ def _slice_region(item: slice, size: Dim) -> Region:
         step = 1 if item.step is None else operator.index(item.step)
         given = [None if b is None else shapes.as_dim(b) for b in (item.start, item.stop)]
     except TypeError:
-        raise IndexError(f"the bounds of a slice are ints, not {item!r}") from None
+        raise IndexError(
+            f"the bounds of a slice are ints, not {shapes.words(item)}: read a tensor with .item()"
+        ) from None
     if step == 0:
         raise ValueError("the step of a slice must not be 0")
     if step > 0:

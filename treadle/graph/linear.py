@@ -22,7 +22,8 @@ from treadle.ir.node import Node
 def _checked(a: Any, b: Any, name: str) -> tuple[Node, Node]:
     """Both in one dtype. TypeError for bool, ValueError for 0-d tensors."""
     if not isinstance(a, Node) or not isinstance(b, Node):
-        raise TypeError(f"{name} is for two tensors, not {a!r} and {b!r}")
+        given = f"{shapes.words(a)} and {shapes.words(b)}"
+        raise TypeError(f"{name} is for two tensors, not for {given}: a number multiplies with *")
     x, y = operands(a, b)
     if x.dtype is bool_:
         raise TypeError(f"{name} is for numbers, not for bool: cast the tensors first")

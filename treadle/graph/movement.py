@@ -137,7 +137,7 @@ def squeeze(x: Node, dim: Any = None) -> Node:
 @public("unsqueeze", source="PyTorch")
 def unsqueeze(x: Node, dim: int) -> Node:
     """With a dimension of size 1 more, at `dim` of the result."""
-    axis = normalize_axis(dim, len(x.shape) + 1)
+    axis = normalize_axis(dim, len(x.shape), new=True)
     return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
 
 
@@ -223,12 +223,12 @@ def _listed(tensors: tuple[Any, ...], dim: Any, name: str) -> tuple[list[Node], 
         part = rest.pop(0)
         found.extend([part] if isinstance(part, Node) else part)
     if len(rest) > 1 or (rest and dim is not None):
-        raise TypeError(f"{name} takes tensors and one dim, not {rest!r} as well")
+        raise TypeError(f"{name} takes tensors and one dim, not {shapes.words(rest)} as well")
     if not found:
         raise ValueError(f"{name} needs at least one tensor")
     for part in found:
         if not isinstance(part, Node):
-            raise TypeError(f"{name} takes tensors, not {part!r}")
+            raise TypeError(f"{name} takes tensors, not {shapes.words(part)}")
     return found, (rest[0] if rest else 0 if dim is None else dim)
 
 
@@ -309,7 +309,7 @@ def stack(*tensors: Any, dim: int | None = None) -> Node:
             raise ValueError(
                 f"stack: the shapes {text(parts[0].shape)} and {text(part.shape)} differ"
             )
-    axis = normalize_axis(at, len(parts[0].shape) + 1)
+    axis = normalize_axis(at, len(parts[0].shape), new=True)
     return cat([unsqueeze(part, axis) for part in parts], dim=axis)
 
 
@@ -405,7 +405,7 @@ pad_with = pad
 def _pairs(amounts: Any, rank: int) -> list[tuple[Dim, Dim]]:
     """What the user gave as `pad`, as one (low, high) per dimension, the first dimension first."""
     if not isinstance(amounts, (tuple, list)):
-        raise TypeError(f"pad: give a list of amounts or pairs, not {amounts!r}")
+        raise TypeError(f"pad: give a list of amounts or pairs, not {shapes.words(amounts)}")
     if amounts and isinstance(amounts[0], (tuple, list)):
         if len(amounts) != rank or any(len(pair) != 2 for pair in amounts):
             raise ValueError(f"pad: {len(amounts)} pairs for a tensor of {rank} dimensions")

@@ -43,7 +43,7 @@ def bits(key: Key, count: Dim, stream: int = 0) -> Node:
     counters from s * 2**48 on."""
     known = const(key & (2**64 - 1), uint64) if isinstance(key, int) else key
     if not isinstance(known, Node) or known.dtype is not uint64 or known.shape:
-        raise TypeError(f"a random key is an int or a uint64 of shape (), not {key!r}")
+        raise TypeError(f"a random key is an int or a uint64 of shape (), not {shapes.words(key)}")
     counter = add(iota(count, uint64), stream << 48)
     return alu(ops.THREEFRY, counter, known)
 
@@ -171,7 +171,7 @@ def randperm(key: Key, n: int, *, dtype: DType | None = None) -> Node:
     """
     count = as_dim(n)
     if not isinstance(count, int) or count < 0:
-        raise ValueError(f"randperm: n is an int of 0 or more, not {n!r}")
+        raise ValueError(f"randperm: n is an int of 0 or more, not {shapes.words(n)}")
     wanted = dtype or int64
     if count < 2:
         return iota(count, wanted)

@@ -29,7 +29,18 @@ from treadle.graph.build import (
     where,
     window,
 )
-from treadle.graph.elementwise import abs_, add, div, lt, ne, rounded_once, square, sub
+from treadle.graph.elementwise import (
+    abs_,
+    add,
+    div,
+    eq,
+    lt,
+    ne,
+    pow_,
+    rounded_once,
+    square,
+    sub,
+)
 from treadle.graph.functions import exp, log, sqrt
 from treadle.graph.movement import narrow, on_or_below
 from treadle.graph.public import public
@@ -127,7 +138,51 @@ def std(
 def _deviation(
     x: Node, dim: Any, unbiased: bool | None, keepdim: bool, correction: int | float | None
 ) -> Node:
-    return sqrt(var(x, dim, unbiased, keepdim, correction=correction))
+    return _root(var(x, dim, unbiased, keepdim, correction=correction))
+
+
+def _root(total: Node) -> Node:
+    """The square root of a sum of squares. At 0, its minimum, the derivative is taken to be 0 (the
+    middle of the subgradients), although that of sqrt is infinite."""
+    return where(eq(total, 0), 0, sqrt(total))
+
+
+@public("norm", source="PyTorch")
+def norm(
+    x: Node,
+    p: int | float | str = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Node:
+    """(sum of |x|**p)**(1/p); of all elements, or along one dimension or several. "fro" is p=2; inf
+    and -inf give the greatest and the least |x|, 0 counts what is not 0.
+
+    0 of nothing. Integers give float32. The derivative of 0 is 0.
+    """
+    power = 2 if p == "fro" else p
+    if isinstance(power, bool) or not isinstance(power, (int, float)) or math.isnan(power):
+        raise ValueError(f"norm: p is a number or 'fro', not {shapes.words(p)}")
+    return _norm(x if dtype is None else cast(x, dtype), power, dim, keepdim)
+
+
+@rounded_once
+def _norm(x: Node, p: int | float, dim: Any, keepdim: bool) -> Node:
+    if p == 2:
+        return _root(sum_(square(x), dim, keepdim))
+    size = abs_(x)
+    if p == 1:
+        return sum_(size, dim, keepdim)
+    if p == 0:
+        return sum_(cast(ne(x, 0), x.dtype), dim, keepdim)
+    if math.isinf(p):
+        return max_(size, dim, keepdim) if p > 0 else min_(size, dim, keepdim)
+    if p < 0:
+        return pow_(sum_(pow_(size, p), dim, keepdim), 1 / p)
+    powers = where(eq(x, 0), 0, pow_(size, p)) if p < 1 else pow_(size, p)
+    total = sum_(powers, dim, keepdim)
+    return where(eq(total, 0), 0, pow_(total, 1 / p))
 
 
 @public("logsumexp", source="PyTorch")

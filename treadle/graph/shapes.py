@@ -32,7 +32,7 @@ def as_dim(value: Any) -> Dim:
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"a size is an int or a Variable, not {value!r}") from None
+        raise TypeError(f"a size is an int or a Variable, not {words(value)}") from None
 
 
 def as_shape(*sizes: Any) -> Shape:
@@ -152,15 +152,30 @@ def dim_text(dim: Dim) -> str:
     return index.spell(dim)
 
 
+def words(value: Any) -> str:
+    """What was given where something else was wanted, as a message shows it: `2.5`, `'a'`, `a
+    tensor of float32 (2, 3)`, `the symbolic size T`."""
+    if isinstance(value, Node):
+        if value.dtype is INDEX:
+            return f"the symbolic size {dim_text(value)}"
+        return f"a tensor of {value.dtype} {text(value.shape)}"
+    if isinstance(value, slice):
+        parts = (value.start, value.stop, value.step)
+        return " : ".join(["" if part is None else words(part) for part in parts])
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {', '.join(map(words, value)) or 'nothing'}"
+    return repr(value)
+
+
 # ---- axes ----------------------------------------------------------------------------------------
-def normalize_axis(axis: Any, ndim: int, name: str = "dim") -> int:
+def normalize_axis(axis: Any, ndim: int, name: str = "dim", new: bool = False) -> int:
     """An axis counted from 0. IndexError if a tensor of `ndim` dimensions has none such; a 0-d
-    tensor is taken to have one, as in PyTorch."""
+    tensor is taken to have one, as in PyTorch. new: the place of a dimension to be added."""
     try:
         number = operator.index(axis)
     except TypeError:
-        raise TypeError(f"{name} must be an int, not {axis!r}") from None
-    count = ndim or 1
+        raise TypeError(f"{name} must be an int, not {words(axis)}") from None
+    count = ndim + 1 if new else ndim or 1
     if not -count <= number < count:
         allowed = f"{-count} to {count - 1}"
         raise IndexError(f"{name}={number} is out of range for a {ndim}-d tensor: use {allowed}")

@@ -115,15 +115,28 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
             step = max(index.bounds(step)[1], _reach(kernel, places, strides, lows, fixed))
     first = index.add(*(index.mul(stride, low) for stride, low in zip(strides, lows)))
     layout = Layout(tuple(strides), first, index.product(extents), leaves, mask)
-    if scratch.scope == ROOT:
-        return layout
-    size = 1
-    for place in set(places):
-        offset = kernel.over_leaves(layout.offset(place))
-        if any(a.free & bits and a.free & ~bits for _, a in index.terms(offset)[1]):
-            raise ScheduleError(f"where {name} is used jumps with the loops around it")
-        size = max(size, index.bounds(layout.inside(offset))[1] + 1)
-    return replace(layout, size=size)
+    offsets = {kernel.over_leaves(layout.offset(place)) for place in places}
+    if scratch.scope != ROOT:
+        for offset in offsets:
+            if any(a.free & bits and a.free & ~bits for _, a in index.terms(offset)[1]):
+                raise ScheduleError(f"where {name} is used jumps with the loops around it")
+        offsets = {layout.inside(offset) for offset in offsets}
+        layout = replace(layout, size=max(1, *(index.bounds(i)[1] + 1 for i in offsets)))
+    for offset in offsets:
+        _require_inside(name, offset, layout.size)
+    return layout
+
+
+def _require_inside(name: str, offset: Node, size: Extent) -> None:
+    """A schedule may not use a scratch buffer outside of its memory: what is beside it is not its
+    own. Whatever the schedule was, this is checked of the result, as far as bounds decide it."""
+    inside = index.both(index.le(0, offset), index.lt(offset, size))
+    undecided = isinstance(size, Node) and inside is not index.FALSE  # depends on variables
+    if inside is not index.TRUE and not undecided:
+        raise ScheduleError(
+            f"{name} would be used at {index.spell(offset)}, outside of its "
+            f"{index.spell(size)} elements"
+        )
 
 
 def _reach(
@@ -161,7 +174,7 @@ def _span(
         return low, size if whole else max(1, high + 1 - low)
     if not whole:
         last = reduce(index.maximum, map(greatest, inside))
-        return low, index.dim(index.maximum(1, index.sub(index.add(last, 1), low)))
+        return low, index.dim(index.maximum(0, index.sub(index.add(last, 1), low)))
     low = min(low, 0)
     if isinstance(size, int):
         stop: Extent = max(size, *(index.bounds(i)[1] + 1 for i in inside))

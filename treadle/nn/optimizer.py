@@ -349,23 +349,24 @@ def commit(changes: list[Change], numbers: list[Change]) -> None:
     """Put values into cells, and compute them and every other assigned value that is pending, in
     one program.
 
-    numbers: small ones, which do not take over the memory of the old ones: so nothing in the
+    changes, numbers: emptied, since a value that somebody still holds would be computed for itself
+    too. numbers are small and do not take over the memory of the old ones: so nothing in the
     program waits until those have been read. If the program fails, the cells are as before; of the
     others, one whose value cannot be computed goes back to the value that it had in memory.
     """
-    all_changes = [*changes, *numbers]
-    before = [(cell, cell.node, cell.target) for cell, _ in all_changes]
-    changed = {id(cell) for cell, _ in all_changes}
+    cells = [cell for cell, _ in (*changes, *numbers)]
+    before = [(cell, cell.node, cell.target) for cell in cells]
+    changed = set(map(id, cells))
     others = [(c, c.target) for c in pending_assigns() if id(c) not in changed]
     try:
         with no_grad():
-            for cell, value in changes:
-                cell.assign(value)
-        for cell, value in numbers:
+            for cell in cells[: len(changes)]:
+                cell.assign(changes.pop(0)[1])
+        for cell in cells[len(before) - len(numbers) :]:
             # (what is captured finds the old leaf by the target, and decides for itself)
             target = None if trace.current() is None else cell.target or cell.node
-            cell.node, cell.target = value.node, target
-        realize([cell for cell, _ in (*all_changes, *others)])
+            cell.node, cell.target = numbers.pop(0)[1].node, target
+        realize([*cells, *(cell for cell, _ in others)])
     except BaseException as error:
         for cell, node, target in before:
             if cell._requires_grad:

@@ -341,6 +341,9 @@ class Builder:
             return
         length = index.product(draft.sizes[: draft.rank])
         low, high = index.bounds(length)
+        if low > FLAT_CLASSES[-1]:
+            shape = ", ".join(map(index.spell, draft.sizes[: draft.rank]))
+            raise MemoryError(f"no memory for {low:,} elements: an array of sizes {shape}")
         below = 0
         for limit in FLAT_CLASSES:
             if high <= limit:
