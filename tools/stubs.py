@@ -212,6 +212,15 @@ def in_place(name: str, entry: Public) -> Iterator[str]:
     yield from definitions(f"{name}_", signatures, "Tensor", doc)
 
 
+def writes() -> Iterator[str]:
+    """The methods that work in place and have no other form."""
+    for function in methods.WRITES:
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        takes = Arguments(["self", *map(argument, parameters)], [])
+        doc = " ".join(inspect.cleandoc(function.__doc__ or "").split())
+        yield definition(function.__name__, takes, "Tensor", doc)
+
+
 def casts() -> Iterator[str]:
     """The methods that cast to one dtype."""
     for name, dtype in methods.CASTS.items():
@@ -246,7 +255,7 @@ def stub() -> str:
         parts += from_table(name, entry)
         if methods.has_in_place(entry):
             parts += in_place(name, entry)
-    return "\n\n".join([*parts, *casts(), *operators()]) + "\n"
+    return "\n\n".join([*parts, *casts(), *writes(), *operators()]) + "\n"
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from treadle.engine.jobs import device_of
 from treadle.engine.storage import Buffer, memory
 from treadle.graph import build
 from treadle.ir import dtype as dt
-from treadle.ir import ops
+from treadle.ir import meaning, ops
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
 
+MOST_DIMENSIONS = 64  # of a NumPy array
 _PYTHON = {bool: dt.bool_, int: dt.int64, float: dt.float32}
 
 
@@ -39,7 +41,7 @@ def as_dtype(dtype: DType | str | type | np.dtype) -> DType:
 def to_node(data: Any, dtype: DType | None, device: str) -> Node:
     """The value of anything array-like as a node: a constant for numbers, a leaf for arrays."""
     if isinstance(data, bool | int | float) and not isinstance(data, np.generic):
-        number = build.const(data, dtype or _PYTHON[type(data)])
+        number = build.number(data, dtype)
         return number if device == devices.canonical(None) else leaf_of(number, device)
     if isinstance(data, Cell):
         return data.node
@@ -47,11 +49,10 @@ def to_node(data: Any, dtype: DType | None, device: str) -> Node:
     if isinstance(data, bytes | bytearray | memoryview):
         array = np.frombuffer(data, np.uint8)
     elif isinstance(data, list | tuple):
-        array, dtype = from_lists(data, dtype)
-    elif hasattr(data, "__array__") or isinstance(data, np.ndarray):
-        array = np.asarray(data)
-    elif hasattr(data, "__dlpack__"):
-        array = np.from_dlpack(data)
+        stored, own = from_lists(data, dtype)
+        return leaf(stored, own, device)
+    elif hasattr(data, "__array__") or hasattr(data, "__dlpack__"):
+        array = as_array(data)
     else:
         raise TypeError(
             "a Tensor is made from numbers, nested lists, bytes or arrays, not "
@@ -62,34 +63,61 @@ def to_node(data: Any, dtype: DType | None, device: str) -> Node:
     return node if dtype is None else build.cast(node, dtype)
 
 
-def from_lists(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType | None]:
-    """Nested lists as an array. ValueError for ragged ones, OverflowError for integers too
-    large."""
-    rows = [_plain(item) for item in data]
+def as_array(data: Any) -> np.ndarray:
+    """The array of another library's object, by `__array__` or DLPack. TypeError if it does not
+    give one to NumPy: it may have a gradient, or a dtype that NumPy has not."""
     try:
-        array = np.array(rows) if rows else np.zeros(np.shape(rows), np.float32)
+        return np.asarray(data) if hasattr(data, "__array__") else np.from_dlpack(data)
+    except Exception as error:
+        what = f"a {type(data).__module__.partition('.')[0]}.{type(data).__name__}"
+        if getattr(data, "requires_grad", False):
+            advice = "it requires a gradient, which ends here: give x.detach()"
+        elif "bfloat16" in str(getattr(data, "dtype", "")):
+            advice = "NumPy has no bfloat16: give x.float(), with dtype='bfloat16'"
+        else:
+            advice = f"it does not become a NumPy array: {error}"
+        raise TypeError(f"{what} cannot be read: {advice}") from None
+
+
+def from_lists(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
+    """Nested lists as an array (of the dtype's storage type) and its dtype, which is the one given,
+    or that of the arrays and Tensors in the lists, among which Python numbers are weak.
+
+    ValueError for ragged lists, OverflowError for integers too large.
+    """
+    found: set[DType] = set()
+    rows = _plain(data, found)
+    try:
+        array = np.array(rows)
     except ValueError:
         raise ValueError(f"the nested lists are ragged: {_ragged(rows)}") from None
     _check_numbers(array, rows, dtype)
-    if array.dtype.kind == "f" and not _has_arrays(rows):
-        array = array.astype(np.float64 if dtype is dt.float64 else np.float32)
-    if dtype is not None and dtype.is_int and array.dtype.kind in "iu" and array.size:
+    own = dt.from_numpy(array.dtype)
+    if dtype is None:
+        python = 0.0 if own.is_float else 0 if own.is_int else False  # like the numbers in it
+        dtype = build.weak_dtype(reduce(dt.promote, found) if found else None, python)
+    if dtype.is_int and own.is_int and array.size:
         low, high = int(array.min()), int(array.max())
         if low < dtype.min or high > dtype.max:
             raise OverflowError(f"an integer in the list does not fit {dtype}: {low} .. {high}")
-    return array, dtype
+    return dt.from_compute(dtype, meaning.quiet(meaning.cast)(array, own, dtype)), dtype
 
 
-def _plain(item: Any) -> Any:
+def _plain(item: Any, found: set[DType], depth: int = 0) -> Any:
+    """Nested lists with arrays for Tensors. The dtypes of both are put into `found`. ValueError for
+    more lists in lists than a tensor has dimensions."""
     if isinstance(item, list | tuple):
-        return [_plain(part) for part in item]
-    return np.asarray(item) if isinstance(item, Cell) else item
-
-
-def _has_arrays(rows: Any) -> bool:
-    if isinstance(rows, list):
-        return any(_has_arrays(row) for row in rows)
-    return isinstance(rows, np.ndarray | np.generic)
+        if depth == MOST_DIMENSIONS:
+            raise ValueError(
+                f"the lists are nested more than {MOST_DIMENSIONS} deep, or a list holds itself"
+            )
+        return [_plain(part, found, depth + 1) for part in item]
+    if isinstance(item, Cell):
+        found.add(item.node.dtype)
+        return np.asarray(item)
+    if isinstance(item, np.ndarray | np.generic):
+        found.add(dt.from_numpy(item.dtype))
+    return item
 
 
 def _check_numbers(array: np.ndarray, rows: list[Any], dtype: DType | None) -> None:
@@ -103,10 +131,8 @@ def _check_numbers(array: np.ndarray, rows: list[Any], dtype: DType | None) -> N
     if kind == "f" and any(isinstance(number, float | np.floating) for number in numbers):
         return  # integers beside floats are floats
     for number in numbers:
-        if isinstance(number, int) and wanted.is_int and not wanted.min <= number <= wanted.max:
-            fits = 0 <= number <= dt.uint64.max
-            hint = "give dtype=uint64" if fits and not dtype else "integers have at most 64 bits"
-            raise OverflowError(f"the integer {number} does not fit {wanted}: {hint}")
+        if isinstance(number, int) and wanted.is_int:
+            build.number(number, dtype)
         if not isinstance(number, bool | int | float | np.generic | np.ndarray):
             raise TypeError(f"the lists hold {number!r}, which is not a number that a tensor holds")
     if kind == "O":
@@ -192,6 +218,8 @@ def unwrap(value: Any, bindings: dict[str, int]) -> tuple[Any, dict[str, int]]:
     if isinstance(value, slice):
         (start, stop, step), bindings = unwrap((value.start, value.stop, value.step), bindings)
         return slice(start, stop, step), bindings
+    if hasattr(value, "__array__"):
+        return to_node(as_array(value), None, devices.canonical(None)), bindings
     return value, bindings
 
 
@@ -203,10 +231,8 @@ def index_key(key: Any, cell: Cell) -> tuple[Any, dict[str, int]]:
     bindings = cell.bindings
     for part in parts:
         if isinstance(part, list | range):
-            array, _ = from_lists(list(part), None)
-            if array.size == 0:
-                array = array.astype(np.int64)
-            part = leaf(array, dt.from_numpy(array.dtype), device_of(cell.node))
+            array, dtype = from_lists(list(part), None if len(part) else dt.int64)
+            part = leaf(array, dtype, device_of(cell.node))
         else:
             part, bindings = unwrap(part, bindings)
         clean.append(part)

@@ -93,7 +93,7 @@ class Variable:
     """A size that is known only when the program runs: between `low` and `high`, both included."""
 
     def __init__(self, name: str, low: int, high: int) -> None:
-        if not isinstance(name, str) or not name.isidentifier():
+        if not name.isidentifier():
             raise ValueError(f"a Variable's name is an identifier, not {name!r}")
         self.name = name
         self.low, self.high = self._size(low), self._size(high)

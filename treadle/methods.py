@@ -188,6 +188,26 @@ def in_place(name: str) -> Callable[..., Tensor]:
     return run
 
 
+def zero_(self: Tensor) -> Tensor:
+    """Put 0 everywhere into this tensor. Returns it."""
+    return self.assign(0)
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Put one value (a number or a 0-d tensor), cast, everywhere into this tensor. Returns it."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise ValueError(f"fill_: the value has shape {value.shape}; copy_ puts many values")
+    return copy_(self, value)
+
+
+def copy_(self: Tensor, src: Any) -> Tensor:
+    """Put the values of another tensor or array, cast, broadcast and on this tensor's device, into
+    this tensor. Returns it."""
+    if isinstance(src, bool | int | float):
+        return self.assign(src)
+    return self.assign(Tensor(src).to(dtype=self.dtype, device=self.device))
+
+
 def caster(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
     """The method that casts to one dtype."""
 
@@ -198,6 +218,9 @@ def caster(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
     run.__doc__ = f"This tensor as {dtype}."
     return run
 
+
+# the forms that work in place and have no other
+WRITES: tuple[Callable[..., Tensor], ...] = (zero_, fill_, copy_)
 
 # kind of a public name -> what stands in the class for it
 KINDS: dict[str, Callable[[Public], Any]] = {
@@ -225,6 +248,8 @@ def attach() -> None:
             setattr(Vocabulary, f"{name}_", in_place(name))
     for name, dtype in CASTS.items():
         setattr(Vocabulary, name, caster(name, dtype))
+    for write in WRITES:
+        setattr(Vocabulary, write.__name__, write)
     for short, name in OPERATORS.items():
         setattr(Vocabulary, f"__{short}__", operator(name))
         setattr(Vocabulary, f"__r{short}__", operator(name, swapped=True))

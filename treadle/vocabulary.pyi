@@ -1653,6 +1653,31 @@ class Vocabulary:
     ) -> Tensor:
         """`std`, with the result put into this tensor. Returns it."""
 
+    def norm(
+        self,
+        p: builtins.int | builtins.float | str = "fro",
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """(sum of |x|**p)**(1/p); of all elements, or along one dimension or several. "fro" is p=2;
+        inf and -inf give the greatest and the least |x|, 0 counts what is not 0."""
+
+    def norm_(
+        self,
+        p: builtins.int | builtins.float | str = "fro",
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`norm`, with the result put into this tensor. Returns it."""
+
     def logsumexp(
         self,
         dim: Any = None,
@@ -2024,6 +2049,17 @@ class Vocabulary:
 
     def long(self) -> Tensor:
         """This tensor as int64."""
+
+    def zero_(self) -> Tensor:
+        """Put 0 everywhere into this tensor. Returns it."""
+
+    def fill_(self, value: Any) -> Tensor:
+        """Put one value (a number or a 0-d tensor), cast, everywhere into this tensor. Returns
+        it."""
+
+    def copy_(self, src: Any) -> Tensor:
+        """Put the values of another tensor or array, cast, broadcast and on this tensor's device,
+        into this tensor. Returns it."""
 
     def __add__(self, other: Operand, /) -> Tensor:
         """x + alpha * other."""

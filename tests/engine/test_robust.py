@@ -72,7 +72,8 @@ def test_an_index_out_of_range_names_operation_index_and_line(name, device_name)
 
 def test_an_index_below_the_first_element():
     result = Tensor(X)[Tensor([-4])]
-    with pytest.raises(IndexError, match=r"x\[..\]: an index is out of range, at "):
+    words = r"x\[..\]: index -4 is out of range for an axis of size 3, at "
+    with pytest.raises(IndexError, match=words):
         result.numpy()
     np.testing.assert_array_equal(Tensor(X)[Tensor([-3])].numpy(), X[[-3]])
 

@@ -12,6 +12,7 @@ import pytest
 
 import treadle
 from treadle import Tensor, Variable, config, grad, nn, scan
+from treadle.engine.storage import Buffer, allocator
 
 
 def f(*shape: int) -> Tensor:
@@ -24,6 +25,26 @@ def i(*shape: int) -> Tensor:
 
 def tracked(*shape: int) -> Tensor:
     return Tensor(np.ones(shape, np.float32), requires_grad=True)
+
+
+def nested(depth: int) -> object:
+    return [nested(depth - 1)] if depth else 1.0
+
+
+def endless() -> list[object]:
+    rows: list[object] = [1.0]
+    rows.append(rows)
+    return rows
+
+
+class Foreign:
+    """An array of another library that does not give itself to NumPy."""
+
+    def __init__(self, **attributes: object) -> None:
+        self.__dict__.update(attributes)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        raise RuntimeError("no such array")
 
 
 # what is done -> the error, and what its message says (a text, or several)
@@ -60,6 +81,12 @@ SHAPES: list[Case] = [
     ("setitem", lambda: f(3).__setitem__(slice(0, 2), f(5)), ValueError, ("(5,)", "(2,)")),
     ("attention", lambda: f(2, 3, 4).scaled_dot_product_attention(f(2, 3, 5), f(2, 3, 5)),
      ValueError, "scaled_dot_product_attention: query (2, 3, 4), key (2, 3, 5)"),
+    ("@ of a number", lambda: f(2, 3) @ 3, TypeError,
+     ("matmul is for two tensors, not for a tensor of float32 (2, 3) and 3", "with *")),
+    ("more elements than there is memory", lambda: Tensor.zeros(2**40, 2**40).numpy(), MemoryError,
+     "1099511627776, 1099511627776"),
+    ("a range longer than memory", lambda: Tensor.arange(2**63).numpy(), MemoryError,
+     "9,223,372,036,854,775,808 elements"),
     ("zeros", lambda: Tensor.zeros(-1), ValueError, "zeros: the shape (-1,) has a negative size"),
     ("pad too few", lambda: f(3, 4).pad((1, 2, 3)), ValueError, "pad: 3 amounts for a tensor of 2"),
     ("pad below 0", lambda: f(3, 4).pad((-5, 0)), ValueError,
@@ -71,6 +98,11 @@ AXES: list[Case] = [
     ("softmax", lambda: f(2, 3).softmax(-3), IndexError, "softmax: dim=-3 is out of range"),
     ("argmax", lambda: f(2, 3).argmax(5), IndexError, "argmax: dim=5"),
     ("transpose", lambda: f(2, 3).transpose(0, 3), IndexError, "transpose: dim1=3"),
+    ("a new axis", lambda: f(2, 3).unsqueeze(3), IndexError,
+     "unsqueeze: dim=3 is out of range for a 2-d tensor: use -3 to 2"),
+    ("a new axis of stack", lambda: Tensor.stack([f(2), f(2)], dim=2), IndexError,
+     "stack: dim=2 is out of range for a 1-d tensor: use -2 to 1"),
+    ("a tensor", lambda: f(2, 3).sum(Tensor(0.5)), TypeError, "not a tensor of float32 ()"),
     ("twice", lambda: f(2, 3).sum((0, 0)), ValueError,
      "sum: dim=(0, 0) names the same dimension twice"),
     ("permute", lambda: f(2, 3).permute(0, 0), ValueError, "permute: (0, 0)"),
@@ -126,6 +158,21 @@ DATA: list[Case] = [
     ("int8 + 300", lambda: Tensor([1], dtype="int8") + 300, OverflowError, "300 does not fit int8"),
     ("uint8 - 1", lambda: Tensor([1], dtype="uint8") + -1, OverflowError,
      "-1 does not fit uint8 (0 to 255)"),
+    ("an int of 64 bits", lambda: Tensor(2**63), OverflowError, "give dtype=uint64"),
+    ("full of an int of 64 bits", lambda: Tensor.full((2,), 2**63), OverflowError,
+     "give dtype=uint64"),
+    ("full of a tensor", lambda: Tensor.full((2,), Tensor(3.0)), TypeError,
+     "full: fill_value is a number, not a tensor of float32 (): read it with .item()"),
+    ("lists too deep", lambda: Tensor(nested(65)), ValueError, "nested more than 64 deep"),
+    ("a list in itself", lambda: Tensor(endless()), ValueError, "a list holds itself"),
+    ("an array with a gradient", lambda: Tensor(Foreign(requires_grad=True)), TypeError,
+     "give x.detach()"),
+    ("an array of bfloat16", lambda: Tensor(Foreign(dtype="torch.bfloat16")), TypeError,
+     "give x.float(), with dtype='bfloat16'"),
+    ("an array that NumPy cannot read", lambda: f(2) + Foreign(), TypeError, "no such array"),
+    ("a seed that is a float", lambda: Tensor.manual_seed(1.5), TypeError,
+     "manual_seed: a seed is an int, not 1.5"),
+    ("a seed that is a text", lambda: Tensor.manual_seed("a"), TypeError, "not 'a'"),
     ("a seed", lambda: Tensor.manual_seed(2**80), OverflowError, "64 bits"),
 ]  # fmt: skip
 EMPTY: list[Case] = [
@@ -145,6 +192,15 @@ INDICES: list[Case] = [
      "index 4 is out of range for dimension 1 of size 4"),
     ("too many", lambda: f(3)[0, 0], IndexError,
      "an index of 2 dimensions is too long for a 1-d tensor"),
+    ("tensors below 0", lambda: f(3)[Tensor([-5])].numpy(), IndexError,
+     "index -5 is out of range for an axis of size 3"),
+    ("narrow ones", lambda: f(3)[Tensor([-5], dtype="int8")].numpy(), IndexError, "index -5 is"),
+    ("several tensors", lambda: f(3, 4)[i(1), -6 * i(1)].numpy(), IndexError,
+     "index -6 is out of range for an axis of size 4"),
+    ("an embedding", lambda: (i(1) - 2).embedding(f(3, 4)).numpy(), IndexError,
+     "embedding: index -1 is out of range for an axis of size 3"),
+    ("a slice of tensors", lambda: f(3)[Tensor(1) :], IndexError,
+     ("the bounds of a slice are ints, not a tensor of int64 ()", ".item()")),
     ("a float", lambda: f(3)[1.5], IndexError, "not 1.5"),
     ("a text", lambda: f(3)["a"], IndexError, "not 'a'"),
     ("two ellipses", lambda: f(3, 4)[..., ...], IndexError, "only one '...'"),
@@ -164,6 +220,18 @@ ARGUMENTS: list[Case] = [
     ("arange inf", lambda: Tensor.arange(float("inf")), ValueError, "arange: 0, inf, 1"),
     ("randint", lambda: Tensor.randint(5, 2, (3,)), ValueError,
      "randint: there is no integer from 5 up to 2"),
+    ("randperm", lambda: Tensor.randperm(Variable("T", 1, 5).bind(2)), ValueError,
+     "randperm: n is an int of 0 or more, not the symbolic size T"),
+    ("norm", lambda: f(3).norm("nuc"), ValueError, "norm: p is a number or 'fro', not 'nuc'"),
+    ("explain", lambda: treadle.explain(3), TypeError, "explain takes tensors, not 3"),
+    ("Linear", lambda: nn.Linear(-1, 3), ValueError, "Linear: in_features=-1 must be an int of 0"),
+    ("Conv2d", lambda: nn.Conv2d(-1, 3, 3), ValueError, "Conv2d: in_channels=-1"),
+    ("Embedding", lambda: nn.Embedding(2.5, 3), TypeError, "Embedding: num_embeddings=2.5"),
+    ("LayerNorm", lambda: nn.LayerNorm(-4), ValueError, "LayerNorm: normalized_shape=-4"),
+    ("fill_", lambda: f(3).fill_(f(3)), ValueError, ("fill_: ", "(3,)", "copy_")),
+    ("clipping", lambda: nn.utils.clip_grad_norm_([], -1), ValueError, "max_norm=-1"),
+    ("a missing folder", lambda: nn.safe_save({"a": f(1)}, "nowhere/a.safetensors"),
+     FileNotFoundError, "safe_save: there is no folder nowhere"),
     ("learning rate", lambda: nn.optim.Adam([tracked(2)], lr=-1), ValueError, "lr=-1"),
     ("no parameters", lambda: nn.optim.SGD([]), ValueError, "no parameters"),
     ("state dict", lambda: nn.Linear(3, 4).load_state_dict({"weight": f(4, 3)}), RuntimeError,
@@ -207,6 +275,12 @@ VARIABLES: list[Case] = [
     ("name", lambda: Variable("a b", 1, 2), ValueError, "identifier"),
     ("bind", lambda: Variable("T", 1, 5).bind(9), ValueError,
      "9 is not in Variable T's bounds 1..5"),
+    ("a float", lambda: Variable("T", 1, 5).bind(2.5), TypeError,
+     "Variable T: a size is an int, not 2.5"),
+    ("float bounds", lambda: Variable("T", 1.5, 5), TypeError, "not 1.5"),
+    ("an index that may be too large",
+     lambda: f(9)[: Variable("T", 1, 9).bind(3)][2], IndexError,
+     ("index 2 may be out of range for dimension 0 of size T", "x[Tensor(2)]")),
     ("two values",
      lambda: f(9)[: Variable("T", 1, 9).bind(3)] + f(9)[: Variable("T", 1, 9).bind(4)], ValueError,
      "Variable T is bound to 3 in one operand and to 4 in another"),
@@ -273,6 +347,18 @@ def test_any_numpy_array_can_be_given():
         np.testing.assert_array_equal((Tensor(form) * 2).numpy(), form * 2)
     for kind in (">i2", ">u8", ">f8", "<i4"):
         np.testing.assert_array_equal(Tensor(np.arange(5).astype(kind)).numpy(), np.arange(5))
+
+
+def test_a_buffer_for_which_there_is_no_memory_leaves_nothing_behind(monkeypatch):
+    """Its destructor has nothing to give back; an error there would be printed, not raised."""
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    used = allocator.in_use
+    for nbytes in (4 * 10**13, 2**64):
+        with pytest.raises(MemoryError, match="no memory for a buffer of"):
+            Buffer(nbytes)
+    assert not unraisable
+    assert allocator.in_use == used
 
 
 def test_an_array_is_copied():

@@ -51,6 +51,7 @@ from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.gpu import Mma, Persist, Skew, Snake
 from treadle.kernel.gpu import check as check_gpu
 from treadle.kernel.kernel import ScheduleError
+from treadle.kernel.layout import _require_inside, layouts
 from treadle.kernel.lower import lower
 from treadle.kernel.retile import Detach, StageStore, Subtotal
 from treadle.kernel.stage import Keep, Stage
@@ -165,6 +166,47 @@ def test_a_patch_is_staged_with_zeros_around_it() -> None:
     assert [checked.kernel.leaves[name].extent for name in copy.order] == [2, 3, 8, 8]
     (sums,) = (s for s in checked.kernel.statements if s.reduced)
     assert all(len(n.src) == 1 + n.arg for n in sums.values[0].src if n.op is ops.LOAD)
+
+
+def test_memory_of_the_whole_kernel_begins_where_the_border_does() -> None:
+    """The border of an image has places below 0."""
+    lanes = [Split("image3", "xo", (("xv", 4),)), vector("xv")]
+    for pad, stride in ((1, 1), (2, 1), (2, 3)):
+        root = convolution(2, 2, 5, 2, 3, pad, stride)
+        checked = check(root, [grid("i"), Stage("arg1", "root", "image", "root"), *lanes])
+        layout = layouts(checked.kernel)["image"]
+        corner = [index.as_node(n) for n in (0, 0, -pad, -pad)]
+        assert layout.offset(corner) is index.as_node(0)
+        rows = 5 + 2 * pad
+        assert layout.size == 2 * 2 * rows * (rows + -rows % 4)
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+def test_staged_rows_of_an_unknown_number(stride: int) -> None:
+    """As many are copied as are read, and there is room for them."""
+    i, j, k = ranges(VARIABLE, 5, 3)
+    row = index.add(index.mul(i, stride), k, -1)
+    rows = index.dim(index.mul(VARIABLE, stride))
+    inside = index.both(index.le(0, row), index.lt(row, rows))
+    value = load(buffer(1, rows, 5), row, j, guard=inside)
+    root = sink(store(buffer(0, VARIABLE, 5), reduce("add", value, k), i, j))
+    for lanes in (0, 1):
+        own = f"image{lanes}"
+        actions = [Stage("arg1", "root", "image", "root"), Split(own, "o", (("v", 4),))]
+        for n in (0, 1, 7, 64):
+            checked = check(root, [grid("i"), *actions, vector("v")], variables={"n": n})
+        size = layouts(checked.kernel)["image"].size
+        copied, width = (stride * 7 + 3 - stride, 5)
+        room = (-(-copied // 4) * 4 * width, copied * 8)[lanes]
+        assert index.evaluate(size, {"n": 7}) == room
+
+
+def test_memory_is_not_used_outside_of_its_bounds() -> None:
+    i = index.range_(0, 8)
+    _require_inside("panel", i, 8)
+    for offset, size in ((index.sub(i, 1), 8), (index.add(i, 1), 8), (index.sub(-1, i), VARIABLE)):
+        with pytest.raises(ScheduleError, match=r"panel would be used at .* outside of its"):
+            _require_inside("panel", offset, size)
 
 
 def test_one_of_two_places_of_a_buffer_is_staged() -> None:

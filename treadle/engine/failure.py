@@ -99,16 +99,33 @@ def describe(
     what = f"{name}: an index is out of range"
     beyond = None if own is None else _beyond(own, size, compute)
     if beyond is not None:
-        what = f"{name}: index {beyond} is out of range for an axis of size {size}"
+        what = f"{name}: index {beyond[0]} is out of range for an axis of size {beyond[1]}"
     return what if place is None or not place.line else f"{what}, at {place.line}"
 
 
-def _beyond(own: Node, size: int, compute: Callable[[Node], np.ndarray]) -> int | None:
-    """An index of the operation that is too large. (One below 0 has lost what the user wrote: it
-    was counted from the end already.)"""
+def _beyond(own: Node, size: int, compute: Callable[[Node], np.ndarray]) -> tuple[int, int] | None:
+    """(an index that is out of range, the size of its axis), as the user wrote the index."""
     try:
+        for written, sizes in _written(own.src[1]):
+            axis = int(compute(sizes).flat[0])
+            numbers = compute(written)  # in memory that the next computation may use again
+            wrong = numbers[(numbers < -axis) | (numbers >= axis)]
+            if wrong.size:
+                return int(wrong.flat[0]), axis
         indices = compute(own.src[1])
     except Exception:  # the indices may depend on what has failed
         return None
-    beyond = indices[indices >= size]
-    return int(beyond[0]) if beyond.size else None
+    wrong = indices[(indices < 0) | (indices >= size)]
+    return (int(wrong.flat[0]), size) if wrong.size else None
+
+
+def _written(indices: Node) -> list[tuple[Node, Node]]:
+    """(indices, size of the axis) wherever indices below 0 were counted from the end:
+    `where(index < 0, index + size, index)`."""
+    found = []
+    for node in toposort(indices):
+        if node.op is ops.WHERE:
+            below, counted, written = node.src
+            if below.op is ops.LT and counted.op is ops.ADD and below.src[0] is written:
+                found += [(written, size) for size in counted.src if size is not written]
+    return found

@@ -66,11 +66,6 @@ class Job:
             remember(self.cell.node, self.value, clock)
 
 
-def leaves_below(root: Node) -> list[Node]:
-    """The leaves of a graph."""
-    return [node for node in toposort(root) if node.op is ops.BUFFER]
-
-
 def settled(cell: Cell) -> bool:
     """Whether the cell's value is in memory."""
     return cell.is_realized and not memory.is_deferred(cell.node)
@@ -221,10 +216,11 @@ def set_tracked(jobs: Sequence[Job], bits: dict[Node, int]) -> None:
     for job in jobs:
         if job.cell is None or job.value.op is ops.STOP:
             continue
-        if job.node is job.value:
+        if job.node is not job.value:  # cut at copies: the leaves of what was copied count too
+            below = [node for node in toposort(job.value) if node.op is ops.BUFFER]
+            job.tracked = carries_gradient(below)
+        else:
             job.tracked = bool(job.reads & wanted)
-        else:  # cut at copies: the leaves of what was copied count too
-            job.tracked = carries_gradient(leaves_below(job.value))
         if job.tracked and job.target is not None:
             job.target = job.cell.target = None
 

@@ -21,7 +21,7 @@ from treadle.ir.node import Node, Shape
 
 ALIGNMENT = 64  # bytes: a cache line and the widest vector
 KEEP_BYTES = 4 << 30  # freed memory that is kept for reuse
-FIRST_SLOT = 1 << 20  # the leaves of normal forms are numbered from 0: none of them names a slot
+FIRST_SLOT = 1000  # normal forms number their leaves from 0: a leaf with a slot is none of those
 
 
 class Allocator:
@@ -160,7 +160,7 @@ class _Memory:
     def leaf(self, dtype: DType, shape: Shape, device: str, buffer: Buffer | None = None) -> Node:
         """A new leaf node with a slot of its own, whose memory is `buffer`."""
         slot = next(self.numbers)
-        node = Node.unlike_any(ops.BUFFER, dtype, (slot, shape, device), shape)
+        node = Node.first(ops.BUFFER, dtype, (slot, shape, device), shape)
         if buffer is not None:
             self.buffers[slot] = buffer
         watch = self.watch[slot] = _Watch(node, _gone)

@@ -96,13 +96,9 @@ def number(value: bool | int | float, dtype: DType | None = None, shape: Shape =
     """The constant of a number that meets no array: bool, int64 or float32 unless a dtype is given.
     OverflowError for an int that does not fit, with what to do."""
     if dtype is None and isinstance(value, int) and not int64.min <= value <= int64.max:
-        raise OverflowError(f"{value} does not fit int64: {wider(value)}")
+        hint = "give dtype=uint64" if 0 <= value <= uint64.max else "integers have at most 64 bits"
+        raise OverflowError(f"{value} does not fit int64: {hint}")
     return const(value, dtype or weak_dtype(None, value), shape)
-
-
-def wider(value: int) -> str:
-    """What to do about an int that is too large for int64."""
-    return "give dtype=uint64" if 0 <= value <= uint64.max else "integers have at most 64 bits"
 
 
 def constant_of(x: Node) -> Node | None:

@@ -142,10 +142,15 @@ def _int_region(item: Any, size: Dim, axis: int) -> Region:
             f"{shapes.words(item)}"
         ) from None
     place = shapes.add(size, number) if at_most(number, -1) else number
-    if at_most(0, place) is not True or at_most(shapes.add(place, 1), size) is not True:
+    inside = at_most(0, place), at_most(shapes.add(place, 1), size)
+    if inside != (True, True):
+        what = f"out of range for dimension {axis} of size {dim_text(size)}"
+        if False in inside or not isinstance(number, int):
+            raise IndexError(f"index {dim_text(number)} is {what}")
+        low, high = shapes.bounds(size)
         raise IndexError(
-            f"index {dim_text(number)} is out of range for dimension {axis} of size "
-            f"{dim_text(size)}"
+            f"index {number} may be {what}, which is between {low} and {high}: write "
+            f"x[Tensor({number})], which is checked when it runs"
         )
     return Region(place, 1, 1, dropped=True)
 
@@ -156,8 +161,9 @@ def _slice_region(item: slice, size: Dim) -> Region:
         step = 1 if item.step is None else operator.index(item.step)
         given = [None if b is None else shapes.as_dim(b) for b in (item.start, item.stop)]
     except TypeError:
+        bounds = [shapes.words(b) for b in (item.start, item.stop, item.step) if b is not None]
         raise IndexError(
-            f"the bounds of a slice are ints, not {shapes.words(item)}: read a tensor with .item()"
+            f"the bounds of a slice are ints, not {' and '.join(bounds)}; of a tensor give .item()"
         ) from None
     if step == 0:
         raise ValueError("the step of a slice must not be 0")

@@ -159,9 +159,6 @@ def words(value: Any) -> str:
         if value.dtype is INDEX:
             return f"the symbolic size {dim_text(value)}"
         return f"a tensor of {value.dtype} {text(value.shape)}"
-    if isinstance(value, slice):
-        parts = (value.start, value.stop, value.step)
-        return " : ".join(["" if part is None else words(part) for part in parts])
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of {', '.join(map(words, value)) or 'nothing'}"
     return repr(value)

@@ -185,7 +185,7 @@ def from_numpy(dtype: np.dtype) -> DType:
 def to_compute(dtype: DType, stored: np.ndarray) -> np.ndarray:
     """Stored bytes as the values the interpreter computes with (bfloat16 widens to float32)."""
     if dtype.scalar is bfloat16:
-        return (stored.astype(np.uint32) << 16).view(np.float32)
+        return np.asarray(stored.astype(np.uint32) << 16).view(np.float32)
     return stored
 
 

@@ -25,8 +25,7 @@ from treadle.kernel.kernel import (
     replaced,
     shared_prefix,
 )
-
-ROOT = "root"
+from treadle.kernel.layout import ROOT, greatest
 
 
 @dataclass(frozen=True)
@@ -202,10 +201,11 @@ class _Box:
                 if i.free & ~inner:
                     raise ScheduleError(f"the places on axis {axis} jump with the outer loops")
                 outer, rest = index.as_node(0), i  # all that it can be
-            low, high = index.bounds(rest)
+            low = index.bounds(rest)[0]
+            extent = index.dim(index.maximum(0, index.add(greatest(rest), 1 - low)))
             own = f"{name}{axis}"
             require_new(kernel, [own])
-            leaf = Leaf(own, high - low + 1, next(numbers))
+            leaf = Leaf(own, extent, next(numbers))
             self.leaves.append(leaf)
             self.ranges.append(Range(own, leaf.extent, leaf.number, (own,), leaf.node))
             self.place.append(index.add(outer, low, leaf.node))

@@ -5,7 +5,7 @@
 (4, 2)
 """
 
-from treadle.nn import functional, init, optim
+from treadle.nn import functional, init, optim, utils
 from treadle.nn.activations import GELU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from treadle.nn.containers import ModuleDict, ModuleList, Sequential
 from treadle.nn.convolution import (
@@ -96,4 +96,5 @@ __all__ = [
     "optim",
     "safe_load",
     "safe_save",
+    "utils",
 ]

@@ -40,6 +40,7 @@ class _Convolution(Module):
         device: str | None,
         dtype: Dtype,
     ) -> None:
+        init.check_sizes(self, in_channels=channels[0], out_channels=channels[1])
         self.in_channels, self.out_channels = channels
         self.groups = groups
         name, count = type(self).__name__, self.count

@@ -7,6 +7,8 @@ outputs) that a weight (out, in, ..) connects to one output (or input).
 from __future__ import annotations
 
 import math
+import operator
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +51,18 @@ def buffer(value: float, shape: tuple[int, ...], dtype: Dtype, device: str | Non
     kind = kind_of(dtype)
     stored = dt.from_compute(kind, np.full(shape, value, kind.compute))
     return Tensor._of(convert.leaf(stored, kind, canonical(device)))
+
+
+def check_sizes(layer: Any, **sizes: Any) -> None:
+    """TypeError or ValueError that names the layer, unless each size is an int of 0 or more."""
+    for name, size in sizes.items():
+        what = f"{type(layer).__name__}: {name}={size!r} must be an int of 0 or more"
+        try:
+            number = operator.index(size)
+        except TypeError:
+            raise TypeError(what) from None
+        if number < 0:
+            raise ValueError(what)
 
 
 def fan_bound(fan_in: int) -> float:

@@ -26,6 +26,7 @@ class Linear(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
+        init.check_sizes(self, in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
         bound = init.fan_bound(in_features)
         self.weight = init.drawn(bound, (out_features, in_features), dtype, device)
@@ -54,6 +55,7 @@ class Embedding(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
+        init.check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"padding_idx={padding_idx} is no row of {num_embeddings} embeddings")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim

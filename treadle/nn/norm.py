@@ -34,6 +34,7 @@ class BatchNorm(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
+        init.check_sizes(self, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         shape = (num_features,)
@@ -113,7 +114,7 @@ class LayerNorm(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
-        self.normalized_shape = shape = _shape(normalized_shape)
+        self.normalized_shape = shape = _shape(self, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.weight = init.filled(1, shape, dtype, device) if elementwise_affine else None
         self.bias = init.filled(0, shape, dtype, device) if elementwise_affine and bias else None
@@ -142,7 +143,7 @@ class RMSNorm(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
-        self.normalized_shape = shape = _shape(normalized_shape)
+        self.normalized_shape = shape = _shape(self, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.weight = init.filled(1, shape, dtype, device) if elementwise_affine else None
 
@@ -168,6 +169,7 @@ class GroupNorm(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
+        init.check_sizes(self, num_groups=num_groups, num_channels=num_channels)
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(
                 f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups"
@@ -184,5 +186,10 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
-def _shape(normalized_shape: Any) -> tuple[int, ...]:
-    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+def _shape(layer: Module, normalized_shape: Any) -> tuple[int, ...]:
+    """The sizes of `normalized_shape`, which may be one int."""
+    several = isinstance(normalized_shape, (tuple, list))
+    sizes = tuple(normalized_shape) if several else (normalized_shape,)
+    for size in sizes:
+        init.check_sizes(layer, normalized_shape=size)
+    return sizes

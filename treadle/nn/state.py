@@ -113,8 +113,8 @@ def safe_save(
     """Write named tensors to a file in the safetensors format.
 
     tensors: as `get_state_dict` gives it. metadata: texts by name, to be kept beside. The file is
-    replaced as a whole: whoever reads it sees the old one or the new one. Needs the extra
-    `safetensors`. Source: the safetensors format of Hugging Face.
+    replaced as a whole: whoever reads it sees the old one or the new one. OSError if it cannot be
+    written. Needs the extra `safetensors`. Source: the safetensors format of Hugging Face.
     """
     library = extras.load("safetensors")
     arrays = {}
@@ -128,12 +128,17 @@ def safe_save(
         arrays[name] = np.ascontiguousarray(stored).reshape(stored.shape), tensor.dtype
     parts = {name: _part(library, array, dtype) for name, (array, dtype) in arrays.items()}
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"safe_save: there is no folder {target.parent}: make it first")
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         library.serialize_file(
             parts, unfinished, metadata=None if metadata is None else dict(metadata)
         )
         unfinished.replace(target)
+    except library.SafetensorError as error:
+        reason = str(error).partition(" at path")[0]
+        raise OSError(f"safe_save: {os.fspath(path)} could not be written: {reason}") from None
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -343,7 +343,7 @@ class Builder:
         low, high = index.bounds(length)
         if low > FLAT_CLASSES[-1]:
             shape = ", ".join(map(index.spell, draft.sizes[: draft.rank]))
-            raise MemoryError(f"no memory for {low:,} elements: an array of sizes {shape}")
+            raise MemoryError(f"no memory for an array of sizes {shape}: {low:,} elements")
         below = 0
         for limit in FLAT_CLASSES:
             if high <= limit:
