@@ -28,7 +28,7 @@ from treadle.graph.shapes import (
     normalize_axis,
     text,
 )
-from treadle.graph.weak import is_weak
+from treadle.graph.weak import is_weak, weak_dtype
 from treadle.ir import meaning, ops
 from treadle.ir.dtype import (
     DType,
@@ -48,11 +48,41 @@ from treadle.ir.ops import Op
 Operand = Any  # Node | bool | int | float | NumPy scalar
 
 __all__ = [
-    "alu", "as_float", "bitcast", "broadcast", "broadcast_shapes", "broadcast_to", "cast", "const",
-    "constant_of", "contiguous", "dim_value", "expand", "flip", "full_like", "gather", "iota",
-    "node_of", "normalize_axes", "normalize_axis", "ones_like", "operands", "pad", "permute",
-    "reduce", "reshape", "scatter", "shrink", "stop_gradient", "unwindow", "update", "where",
-    "window", "window_pair", "zeros_like",
+    "alu",
+    "as_float",
+    "bitcast",
+    "broadcast",
+    "broadcast_shapes",
+    "broadcast_to",
+    "cast",
+    "const",
+    "constant_of",
+    "contiguous",
+    "dim_value",
+    "expand",
+    "flip",
+    "full_like",
+    "gather",
+    "iota",
+    "node_of",
+    "normalize_axes",
+    "normalize_axis",
+    "ones_like",
+    "operands",
+    "pad",
+    "permute",
+    "reduce",
+    "reshape",
+    "scatter",
+    "shrink",
+    "stop_gradient",
+    "unwindow",
+    "update",
+    "weak_dtype",
+    "where",
+    "window",
+    "window_pair",
+    "zeros_like",
 ]  # fmt: skip
 
 _quiet_cast = meaning.quiet(meaning.cast)
@@ -146,19 +176,6 @@ def node_of(x: Operand) -> Node:
     if isinstance(x, np.generic):
         return const(x.item(), from_numpy(x.dtype))
     raise TypeError(f"expected a tensor or a number, not {type(x).__name__}: {x!r}")
-
-
-def weak_dtype(dtype: DType | None, scalar: bool | int | float) -> DType:
-    """The dtype of arrays of `dtype` (None: there are none) combined with a Python scalar: a float
-    turns integers into float32, an int turns bool into int64."""
-    kind = 0 if isinstance(scalar, bool) else 1 if isinstance(scalar, int) else 2
-    if dtype is None:
-        return (bool_, int64, float32)[kind]
-    if kind == 0 or dtype.is_float:
-        return dtype
-    if kind == 1:
-        return int64 if dtype is bool_ else dtype
-    return float32
 
 
 def operands(*xs: Operand) -> tuple[Node, ...]:
