@@ -1,7 +1,8 @@
 """Weak scalars: Python numbers, which take the dtype of the arrays they meet.
 
-Some are known only when the program runs. A float argument of a captured function is a number of the program (a SCALAR of a trace, see
-engine/trace.py). Arithmetic of such numbers is done in float64, as Python does it.
+Some are known only when the program runs: a float argument of a captured function is a number of
+the program (a SCALAR of a trace, see engine/trace.py). Arithmetic of such numbers is done in
+float64, as Python does it.
 """
 
 from __future__ import annotations
