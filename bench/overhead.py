@@ -106,6 +106,39 @@ def training(count: int) -> Row:
     return captured(f"Adam over {count} weights", step, Tensor(np.ones(8, np.float32)))
 
 
+def many(count: int) -> Row:
+    """A chain of `count` small kernels: each `clone` is a kernel of its own."""
+
+    @jit
+    def chain(x: Tensor) -> Tensor:
+        for _ in range(count):
+            x = (x - x.mean()).clone()
+        return x
+
+    x = Tensor(np.arange(16, dtype=np.float32))
+    for _ in range(5):
+        chain(x)
+    assert chain.last is not None
+    kernels = len(list(chain.last.captured.schedule.calls()))
+    hot = min(median(lambda: chain(x), calls=100, warm=5) for _ in range(5))
+    return f"{kernels} small kernels", f"{hot:.0f}", f"{hot / kernels:.3f}"
+
+
+def idle() -> Row:
+    """A call after 2 ms in which nothing ran."""
+    network = model()
+    run = jit(network)
+    x = Tensor(np.zeros((1, 64), np.float32))
+    times = []
+    with no_grad():
+        for _ in range(200):
+            time.sleep(0.002)
+            start = time.perf_counter()
+            run(x)
+            times.append(time.perf_counter() - start)
+    return "the MLP after 2 ms of idleness", f"{statistics.median(times) * 1e6:.1f}", ""
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -114,6 +147,8 @@ def main() -> None:
     heads = ("captured, us", "call", "native", "above", "implicit inputs", "budget")
     rows = [identity(), inference(), training(20), training(150)]
     print(table(rows, heads))
+    print()
+    print(table([many(1000), idle()], ("replay, us", "call", "per kernel")))
     a, b = (Tensor(np.ones(4, np.float32)) for _ in range(2))
     eager = min(median(lambda: (a + b).realize()) for _ in range(5))
     lazy = min(median(lambda: a + b) for _ in range(5))

@@ -236,18 +236,20 @@ class Tensor(Vocabulary, Cell):
         return self
 
     def _put(self, node: Node, bindings: dict[str, int]) -> None:
-        if self._requires_grad:
-            if _recording:
-                raise RuntimeError(
-                    "this tensor requires a gradient and is changed in place: wrap it in "
-                    "`with treadle.no_grad():`, or write x = x + .. to make a new tensor"
-                )
-            self._track(memory.defer(build.stop_gradient(node), self.device, self.node))
-            return
-        self.bindings = bind(self.bindings, bindings)
-        if self.target is None and self.node.op is ops.BUFFER and not memory.is_deferred(self.node):
-            self.target = self.node
-        self.node = node if _recording else build.stop_gradient(node)
+        if self._requires_grad and _recording:
+            raise RuntimeError(
+                "this tensor requires a gradient and is changed in place: wrap it in "
+                "`with treadle.no_grad():`, or write x = x + .. to make a new tensor"
+            )
+        with LOCK:  # what changes during a trace is what the traced function does
+            if self._requires_grad:
+                self._track(memory.defer(build.stop_gradient(node), self.device, self.node))
+                return
+            self.bindings = bind(self.bindings, bindings)
+            own = self.node
+            if self.target is None and own.op is ops.BUFFER and not memory.is_deferred(own):
+                self.target = own
+            self.node = node if _recording else build.stop_gradient(node)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         node, bindings = convert.operand(value, self)
@@ -350,12 +352,13 @@ class Tensor(Vocabulary, Cell):
                 "backward: no gradient flows from this tensor to one with requires_grad=True: what "
                 "is between them is detached, an integer, or a comparison"
             )
-        for leaf, node in zip(found, fold(found.values(), folded), strict=True):
-            cell = requirer(leaf)
-            if isinstance(cell, Tensor):  # None: nobody holds it any more
-                kept = node if create_graph else build.stop_gradient(node)
-                new = Tensor._of(kept, self.bindings)
-                cell.grad = new if cell.grad is None else cell.grad + new
+        with LOCK:
+            for leaf, node in zip(found, fold(found.values(), folded), strict=True):
+                cell = requirer(leaf)
+                if isinstance(cell, Tensor):  # None: nobody holds it any more
+                    kept = node if create_graph else build.stop_gradient(node)
+                    new = Tensor._of(kept, self.bindings)
+                    cell.grad = new if cell.grad is None else cell.grad + new
 
     def gradient(self, *targets: Tensor, gradient: Any = None) -> list[Tensor]:
         """d self / d target for each target, as tensors; nothing is accumulated."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treadle import Tensor, jit, manual_seed, nn, no_grad
+from treadle import Tensor, config, jit, manual_seed, nn, no_grad
 
 Step = Callable[..., Any]
 
@@ -170,3 +170,13 @@ def test_twenty_parameters_under_adam() -> None:
 
     for own, other in zip(run(True), run(False), strict=True):
         np.testing.assert_array_equal(own, other)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_any_number_of_threads_gives_the_same(threads: int) -> None:
+    losses, state = train("convnet", "adam", captured=False)
+    with config.THREADS.set(threads):
+        captured_losses, captured_state = train("convnet", "adam", captured=True)
+    np.testing.assert_array_equal(captured_losses, losses)
+    for key, value in state.items():
+        np.testing.assert_array_equal(captured_state[key], value, err_msg=key)

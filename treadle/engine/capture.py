@@ -177,6 +177,7 @@ class Captured:
             else:
                 self.scratch.append((slot, wanted))
         self.block_bytes = size
+        self.needs_memory = bool(size or self.scratch)
         self.block_slots = np.array(slots, np.int64)
         self.block_offsets = np.array(offsets, np.int64)
         self.block_address = -1
@@ -211,11 +212,12 @@ class Captured:
         call = Call([*arguments, *self.cells], floats, keys, variables)
         held: dict[int, Buffer] = {}
         for root, slot in self.own:
-            held[root] = buffer = self._buffer(root, variables)
+            size = nbytes(self.infos[root], variables) if self.symbolic else self.bytes[root]
+            held[root] = buffer = Buffer(size)
             if slot:
                 slots[slot] = buffer.address
         hand_out_gradients = self.has_gradients and self.gradients.place(call.cells, variables)
-        block = self._place_temporaries(variables)
+        block = self._place_temporaries(variables) if self.needs_memory else None
         for position, slot in self.float_slots:
             slots[slot] = _LONG.unpack(_DOUBLE.pack(floats[position]))[0]
         for position, slot in self.key_slots:
@@ -322,6 +324,7 @@ class Captured:
             held.append(block)
             if self.block_bytes <= KEPT_BLOCK:
                 self.kept_block = block
+                self.needs_memory = bool(self.scratch)
             if block.address != self.block_address:
                 self.block_address = block.address
                 self.native.records.slots[self.block_slots] = self.block_offsets + block.address
@@ -330,17 +333,15 @@ class Captured:
             self.slots[slot] = held[-1].address
         return held
 
-    def _buffer(self, root: int, variables: dict[str, int]) -> Buffer:
-        """New memory for a root."""
-        return Buffer(nbytes(self.infos[root], variables) if self.symbolic else self.bytes[root])
-
     def _leaf(self, root: int, buffer: Buffer) -> Node:
         dtype, shape = self.kinds_out[root]
         return memory.leaf(dtype, shape, self.device, buffer)
 
     def _tensor(self, root: int, buffer: Buffer | None, variables: dict[str, int]) -> Any:
         """The tensor of a root, in given memory or in its own."""
-        return self.make(self._leaf(root, buffer or self._buffer(root, variables)), variables)
+        if buffer is None:
+            buffer = Buffer(nbytes(self.infos[root], variables))
+        return self.make(self._leaf(root, buffer), variables)
 
     # ---- results ---------------------------------------------------------------------------------
     def _hand_out(self, call: Call, held: dict[int, Buffer]) -> list[Any]:
@@ -351,7 +352,8 @@ class Captured:
             buffer = held.get(root)
             if buffer is None:  # in the memory of a donated argument
                 buffer = memory[call.cells[self.owner_of[root]].node]
-            leaf = self._leaf(root, buffer)
+            dtype, shape = self.kinds_out[root]
+            leaf = memory.leaf(dtype, shape, self.device, buffer)
             results.append(self.make(leaf, call.variables))
             if self.carrying and root in self.carrying:
                 leaves[root] = leaf
