@@ -103,7 +103,7 @@ def trace_function(function: Callable[..., Any], name: str, given: Given, guards
     everyone = [*given.tensors, *recipe.cells]
     learning: dict[int, Any] = {}
     if guards.opaque or guards.refreshers or not guards.names.isdisjoint(("grad", "backward")):
-        reached = (*guards.cells.values(), *recipe.cells)
+        reached = (*guards.cells, *recipe.cells)
         learning = {id(t): t for t in reached if isinstance(t, Tensor) and t._requires_grad}
     learning |= {id(everyone[owner]): everyone[owner] for owner in recipe.gradients}
     for gradient in recipe.new_gradients:  # of these `Gradients` sees to it
@@ -235,6 +235,7 @@ class _Work:
         self.roots: list[Node] = []
         self.results = 0
         self.rebound: list[tuple[Item, int]] = []
+        self.reached = guards.cells
         self.changed: list[tuple[_Watched, int]] = []  # (a tensor, the root of its new value)
         self.new_gradients: list[tuple[_Watched, int]] = []
         self.cells: list[Cell] = []  # the closed-over tensors
@@ -367,6 +368,9 @@ class _Work:
         for leaf in leaves:
             if leaf in holders:
                 self._owner(holders[leaf])
+        for cell in self.reached:  # its shape and dtype count, although its value may not
+            if id(cell) in self.before.watched and settled(cell):
+                self._owner(self.before.watched[id(cell)])
         new_gradients = [
             Gradient(root, self._owner(watched), watched.gradient is None)
             for watched, root in self.new_gradients

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treadle import JitError, Tensor, Variable, grad, jit, log, manual_seed, nn, no_grad
+from treadle import JitError, Tensor, Variable, grad, jit, log, manual_seed, nn, no_grad, scan
 
 
 def numbers(*values: float) -> Tensor:
@@ -481,6 +481,79 @@ def test_an_attribute_that_is_rebound_inside() -> None:
         total = total * 2 + n
         assert cell.step(numbers(n)).tolist() == [total]
         assert cell.hidden.tolist() == [total]
+
+
+def test_a_cache_that_grows() -> None:
+    class Cache:
+        def __init__(self) -> None:
+            self.kept = Tensor.zeros(0, 2)
+
+        @jit
+        def push(self, x: Tensor) -> Tensor:
+            self.kept = self.kept.cat(x)
+            return self.kept.sum()
+
+    cache = Cache()
+    assert [cache.push(Tensor.ones(1, 2)).item() for _ in range(4)] == [2, 4, 6, 8]
+    assert cache.kept.shape == (4, 2)
+
+
+def test_a_tensor_of_which_only_the_shape_is_read() -> None:
+    holder = types.SimpleNamespace(like=Tensor.zeros(2, 3))
+    f = jit(lambda: Tensor.ones(*holder.like.shape))
+    assert f().shape == (2, 3)
+    holder.like = Tensor.zeros(4)
+    assert f().shape == (4,)
+    linear = nn.Linear(2, 2)
+    g = jit(lambda x: x.cast(linear.weight.dtype))
+    assert g(numbers(1)).dtype.name == "float32"
+    linear.half()
+    assert g(numbers(1)).dtype.name == "float16"
+
+
+def test_variables_and_globals_that_are_rebound_inside() -> None:
+    total = numbers(1)
+
+    @jit
+    def f(x: Tensor) -> Tensor:
+        nonlocal total
+        total = total + x
+        return total * 2
+
+    assert [f(numbers(1)).item() for _ in range(4)] == [4, 6, 8, 10]
+    assert total.item() == 5
+
+
+def test_an_optimizer_step_alone_and_clipped_gradients() -> None:
+    def run(captured: bool) -> Any:
+        weight = Tensor([1.0, 2.0], requires_grad=True)
+        opt = nn.optim.Adam([weight], lr=0.1)
+
+        def step() -> None:
+            assert weight.grad is not None
+            weight.grad = weight.grad.clip(-1.0, 1.0)
+            opt.step()
+
+        call = jit(step) if captured else step
+        for _ in range(4):
+            opt.zero_grad()
+            (weight * weight).sum().backward()
+            call()
+        assert weight.grad is not None
+        return weight.tolist(), weight.grad.tolist()
+
+    assert run(True) == run(False)
+
+
+def test_loops_with_numbers_and_draws_inside() -> None:
+    def f(xs: Tensor, decay: float) -> Tensor:
+        return scan(lambda c, x: (c * decay + x * Tensor.rand(()), c), Tensor(0.0), xs)[0]
+
+    found = []
+    for function in (f, jit(f)):
+        manual_seed(5)
+        found.append([function(numbers(1, 2, 3), decay).item() for decay in (0.5, 2.0, 0.25)])
+    assert found[0] == found[1]
 
 
 def test_a_counter_in_python_counts() -> None:

@@ -112,7 +112,7 @@ class Item:
 class Guards:
     """What is reached from `roots`, (name, value) each, when this is made.
 
-    cells: every tensor found, by its name. An object may hold numbers that change from call to
+    cells: every tensor found. An object may hold numbers that change from call to
     call, for which it keeps tensors. Its method `before_call` brings these up to date (`refreshers`
     has them, for the caller to call), and `unguarded` lists the numbers: (dict, key) each. names:
     of globals and attributes in the code; opaque: whether code was found that is not looked into,
@@ -122,7 +122,7 @@ class Guards:
 
     def __init__(self, roots: Iterable[tuple[str, Any]]) -> None:
         self.views: list[View] = []
-        self.cells: dict[str, Cell] = {}
+        self.cells: list[Cell] = []
         self.refreshers: list[Callable[[], None]] = []
         self.moved: set[str] = set()
         self.floats: list[Item] = []
@@ -242,7 +242,7 @@ class Guards:
             return
         self._seen[id(value)] = value
         if isinstance(value, Cell):
-            self.cells[name] = value
+            self.cells.append(value)
             return
         if isinstance(value, CLOSED):
             return
