@@ -111,7 +111,7 @@ def _plain(item: Any, found: set[DType], depth: int = 0) -> Any:
             raise ValueError(
                 f"the lists are nested more than {MOST_DIMENSIONS} deep, or a list holds itself"
             )
-        return [_plain(part, found, depth + 1) for part in item]
+        return [p if type(p) in _PYTHON else _plain(p, found, depth + 1) for p in item]
     if isinstance(item, Cell):
         found.add(item.node.dtype)
         return np.asarray(item)

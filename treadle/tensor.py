@@ -139,7 +139,9 @@ class Tensor(Vocabulary, Cell):
     def __iter__(self) -> Iterator[Tensor]:
         if not self.node.shape:
             raise TypeError("iteration over a 0-d tensor")
-        return (self[i] for i in range(len(self)))
+        if isinstance(self.node.shape[0], int):
+            return (self[i] for i in range(len(self)))
+        return (self[Tensor(i)] for i in range(len(self)))  # inside the size that is bound
 
     def __hash__(self) -> int:
         return id(self)

@@ -109,7 +109,7 @@ def out_of_range(
     def compute(node: Node) -> np.ndarray:
         cell = Cell(node, bindings)
         realize([cell])
-        return memory[cell.node].array(node.dtype, (-1,))
+        return memory[cell.node].array(node.dtype, (-1,)).copy()
 
     message = failure.describe(failed, own, bindings, compute)
     for job in jobs:
