@@ -50,7 +50,7 @@ NO_BINDINGS: dict[str, int] = {}
 cells: dict[int, _Reference] = {}
 
 
-def _forget(reference: _Reference) -> None:
+def _forget(reference: _Reference, cells: dict[int, _Reference] = cells) -> None:
     if cells.get(reference.key) is reference:
         del cells[reference.key]
 

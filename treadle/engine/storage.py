@@ -100,9 +100,9 @@ class Buffer:
             self.memory = memory
             self.address = memory.__array_interface__["data"][0]
 
-    def __del__(self) -> None:
-        if not self.lent:
-            allocator.give(self.memory, self.address)
+    def __del__(self, give: Callable[[np.ndarray, int], None] = allocator.give) -> None:
+        if not self.lent:  # (a default: when Python ends, names of the module may be gone)
+            give(self.memory, self.address)
 
     def copy(self) -> Buffer:
         """The same bytes in memory of their own."""
@@ -126,17 +126,6 @@ class _Watch(weakref.ref[Node]):
     slot: int
 
 
-def _gone(watch: _Watch) -> None:
-    """Nobody holds the leaf any more."""
-    slot = watch.slot
-    memory.buffers.pop(slot, None)
-    del memory.watch[slot]
-    for table in (memory.deferred, memory.tracked, memory.history, memory.versions):
-        if table:
-            table.pop(slot, None)
-    memory.spent.discard(slot)
-
-
 class _Memory:
     """slot -> Buffer, for every leaf alive; or, for a *deferred* leaf, the assignment that will
     fill it: a node for its value, and the older leaf whose memory it may take over (or None).
@@ -156,6 +145,7 @@ class _Memory:
         self.moves = 0
         self.watch: dict[int, _Watch] = {}
         self.numbers = count(FIRST_SLOT)
+        self.when_gone = self._gone  # (one object for all; it lives as long as a leaf does)
 
     def leaf(self, dtype: DType, shape: Shape, device: str, buffer: Buffer | None = None) -> Node:
         """A new leaf node with a slot of its own, whose memory is `buffer`."""
@@ -163,9 +153,19 @@ class _Memory:
         node = Node.first(ops.BUFFER, dtype, (slot, shape, device), shape)
         if buffer is not None:
             self.buffers[slot] = buffer
-        watch = self.watch[slot] = _Watch(node, _gone)
+        watch = self.watch[slot] = _Watch(node, self.when_gone)
         watch.slot = slot
         return node
+
+    def _gone(self, watch: _Watch) -> None:
+        """Nobody holds the leaf any more."""
+        slot = watch.slot
+        self.buffers.pop(slot, None)
+        del self.watch[slot]
+        for table in (self.deferred, self.tracked, self.history, self.versions):
+            if table:
+                table.pop(slot, None)
+        self.spent.discard(slot)
 
     def defer(self, value: Node, device: str, target: Node | None = None) -> Node:
         """A new leaf that stands for `value`, computed when somebody needs it. So a parameter has
