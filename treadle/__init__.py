@@ -9,6 +9,7 @@ from typing import Any
 
 from treadle import methods  # gives Tensor its methods
 from treadle.dims import Variable
+from treadle.engine.trace import JitError
 from treadle.generator import manual_seed
 from treadle.graph.public import NAMESPACE
 from treadle.ir.dtype import (
@@ -26,6 +27,7 @@ from treadle.ir.dtype import (
     uint32,
     uint64,
 )
+from treadle.jit import jit
 from treadle.tensor import Tensor, enable_grad, no_grad
 from treadle.tools.debug import explain
 from treadle.transforms import grad, scan, value_and_grad
@@ -47,6 +49,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "JitError",
     "Tensor",
     "Variable",
     "bfloat16",
@@ -61,6 +64,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "jit",
     "manual_seed",
     "no_grad",
     "scan",

@@ -13,6 +13,7 @@ import operator
 from functools import total_ordering
 from typing import Any
 
+from treadle.engine import trace
 from treadle.engine.cell import bind
 from treadle.ir import index
 from treadle.ir.node import Node, Shape
@@ -30,6 +31,7 @@ class Dim:
         self.bindings = bindings
 
     def __int__(self) -> int:
+        _note_read(self.bindings)
         return index.evaluate(self.node, self.bindings)
 
     __index__ = __int__
@@ -127,4 +129,13 @@ def dim(size: int | Node, bindings: dict[str, int]) -> int | Dim:
 
 def values(shape: Shape, bindings: dict[str, int]) -> tuple[int, ...]:
     """The sizes that a shape has under these bindings."""
-    return tuple([index.evaluate(size, bindings) for size in shape])
+    if bindings:
+        _note_read(bindings)
+    return tuple(s if isinstance(s, int) else index.evaluate(s, bindings) for s in shape)
+
+
+def _note_read(bindings: dict[str, int]) -> None:
+    """A function that is traced has looked at a size: what it does may be for that size alone."""
+    tracing = trace.current()
+    if tracing is not None:
+        tracing.sizes.update(bindings)

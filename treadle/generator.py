@@ -8,10 +8,16 @@ import threading
 
 import numpy as np
 
+from treadle.engine import trace
+from treadle.engine.trace import JitError
 from treadle.ir.meaning import threefry
+from treadle.ir.node import Node
+
+_AHEAD = 256  # keys made at once
 
 _lock = threading.Lock()
 _state = {"seed": 0, "count": 0}
+_ready: list[int] = []  # the next keys, the last one first
 
 
 def manual_seed(seed: int) -> None:
@@ -22,14 +28,31 @@ def manual_seed(seed: int) -> None:
         raise TypeError(f"manual_seed: a seed is an int, not {seed!r}") from None
     if not -(1 << 63) <= number < 1 << 64:
         raise OverflowError(f"manual_seed: a seed has at most 64 bits: {number}")
+    if trace.current() is not None:
+        raise JitError(
+            "manual_seed inside a captured function would be done once and not at every call: seed "
+            "outside it"
+        )
     with _lock:
         _state.update(seed=number & ((1 << 64) - 1), count=0)
+        _ready.clear()
 
 
-def next_key() -> int:
-    """The next key, a uint64: Threefry of a counter under the seed."""
+def next_key() -> int | Node:
+    """The next key, a uint64: Threefry of a counter under the seed. While a function is traced: a
+    number that is drawn anew at each call of it."""
+    tracing = trace.current()
+    return next_keys(1)[0] if tracing is None else tracing.new_key()
+
+
+def next_keys(number: int) -> list[int]:
+    """The next keys, in order."""
     with _lock:
-        count = _state["count"]
-        _state["count"] = count + 1
-        words = np.array([[count], [_state["seed"]]], np.uint64)  # arrays wrap without a warning
-        return int(threefry(words[0], words[1])[0])
+        while len(_ready) < number:
+            first = _state["count"]
+            _state["count"] = first + _AHEAD
+            # (arrays wrap without a warning)
+            counters = np.arange(first, first + _AHEAD, dtype=np.uint64)
+            keys = threefry(counters, np.array([_state["seed"]], np.uint64))
+            _ready[:0] = keys.tolist()[::-1]
+        return [_ready.pop() for _ in range(number)]

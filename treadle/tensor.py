@@ -23,6 +23,7 @@ from treadle.engine.history import fold, is_tracked, requirer, track, unfold, un
 from treadle.engine.jobs import device_of
 from treadle.engine.realize import LOCK, realize
 from treadle.engine.storage import memory
+from treadle.engine.trace import forbid_reading
 from treadle.graph import build, grad, indexing, shapes
 from treadle.ir import dtype as dt
 from treadle.ir import ops
@@ -153,6 +154,7 @@ class Tensor(Vocabulary, Cell):
 
     def numpy(self) -> np.ndarray:
         """The value as a NumPy array of one's own (bfloat16 as float32)."""
+        forbid_reading("numpy()", self.node)
         with LOCK:
             realize((self,))
             sizes = dims.values(self.node.shape, self.bindings)
@@ -161,16 +163,19 @@ class Tensor(Vocabulary, Cell):
 
     def tolist(self) -> Any:
         """The value as nested lists of Python numbers."""
+        forbid_reading("tolist()", self.node)
         return self.numpy().tolist()
 
     def item(self) -> int | float | bool:
         """The one element as a Python number. ValueError if there is not exactly one."""
+        forbid_reading("item()", self.node)
         if self.numel() != 1:
             raise ValueError(f"item() needs a tensor of one element, not of shape {self.shape}")
         number: int | float | bool = self.numpy().item()
         return number
 
     def __bool__(self) -> bool:
+        forbid_reading("a condition (if, while, and, or, not)", self.node)
         if self.numel() != 1:
             raise ValueError(
                 f"the truth of a tensor of shape {self.shape} is ambiguous: use .any() or .all()"
@@ -178,9 +183,11 @@ class Tensor(Vocabulary, Cell):
         return bool(self.item())
 
     def __int__(self) -> int:
+        forbid_reading("int()", self.node)
         return int(self.item())
 
     def __float__(self) -> float:
+        forbid_reading("float()", self.node)
         return float(self.item())
 
     def __index__(self) -> int:
@@ -198,6 +205,7 @@ class Tensor(Vocabulary, Cell):
         return format(self.item() if spec else repr(self), spec)
 
     def __repr__(self) -> str:
+        forbid_reading("printing", self.node)
         return convert.show(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
@@ -230,18 +238,20 @@ class Tensor(Vocabulary, Cell):
         return self
 
     def _put(self, node: Node, bindings: dict[str, int]) -> None:
-        if self._requires_grad:
-            if _recording:
-                raise RuntimeError(
-                    "this tensor requires a gradient and is changed in place: wrap it in "
-                    "`with treadle.no_grad():`, or write x = x + .. to make a new tensor"
-                )
-            self._track(memory.defer(build.stop_gradient(node), self.device, self.node))
-            return
-        self.bindings = bind(self.bindings, bindings)
-        if self.target is None and self.node.op is ops.BUFFER and not memory.is_deferred(self.node):
-            self.target = self.node
-        self.node = node if _recording else build.stop_gradient(node)
+        if self._requires_grad and _recording:
+            raise RuntimeError(
+                "this tensor requires a gradient and is changed in place: wrap it in "
+                "`with treadle.no_grad():`, or write x = x + .. to make a new tensor"
+            )
+        with LOCK:  # what changes during a trace is what the traced function does
+            if self._requires_grad:
+                self._track(memory.defer(build.stop_gradient(node), self.device, self.node))
+                return
+            self.bindings = bind(self.bindings, bindings)
+            own = self.node
+            if self.target is None and own.op is ops.BUFFER and not memory.is_deferred(own):
+                self.target = own
+            self.node = node if _recording else build.stop_gradient(node)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         node, bindings = convert.operand(value, self)
@@ -281,6 +291,7 @@ class Tensor(Vocabulary, Cell):
         else:
             self._requires_grad = False
             untrack(self.node)
+            memory.moves += 1  # captured functions look again at the tensors that they use
 
     def requires_grad_(self, value: bool = True) -> Tensor:
         """Set `requires_grad`. Returns itself."""
@@ -343,12 +354,13 @@ class Tensor(Vocabulary, Cell):
                 "backward: no gradient flows from this tensor to one with requires_grad=True: what "
                 "is between them is detached, an integer, or a comparison"
             )
-        for leaf, node in zip(found, fold(found.values(), folded), strict=True):
-            cell = requirer(leaf)
-            if isinstance(cell, Tensor):  # None: nobody holds it any more
-                kept = node if create_graph else build.stop_gradient(node)
-                new = Tensor._of(kept, self.bindings)
-                cell.grad = new if cell.grad is None else cell.grad + new
+        with LOCK:
+            for leaf, node in zip(found, fold(found.values(), folded), strict=True):
+                cell = requirer(leaf)
+                if isinstance(cell, Tensor):  # None: nobody holds it any more
+                    kept = node if create_graph else build.stop_gradient(node)
+                    new = Tensor._of(kept, self.bindings)
+                    cell.grad = new if cell.grad is None else cell.grad + new
 
     def gradient(self, *targets: Tensor, gradient: Any = None) -> list[Tensor]:
         """d self / d target for each target, as tensors; nothing is accumulated."""

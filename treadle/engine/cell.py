@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
+
+
+class _Reference(weakref.ref["Cell"]):
+    """A weak reference that knows its key in `cells`."""
+
+    __slots__ = ("key",)
+    key: int
 
 
 class Cell:
@@ -30,8 +36,9 @@ class Cell:
         self.node = node
         self.target = None
         self.bindings = bindings or NO_BINDINGS
-        key = id(self)
-        cells[key] = weakref.ref(self, partial(_forget, key))
+        reference = _Reference(self, _forget)
+        reference.key = key = id(self)
+        cells[key] = reference
 
     @property
     def is_realized(self) -> bool:
@@ -40,11 +47,12 @@ class Cell:
 
 
 NO_BINDINGS: dict[str, int] = {}
-cells: dict[int, weakref.ref[Cell]] = {}
+cells: dict[int, _Reference] = {}
 
 
-def _forget(key: int, _: object) -> None:
-    cells.pop(key, None)
+def _forget(reference: _Reference, cells: dict[int, _Reference] = cells) -> None:
+    if cells.get(reference.key) is reference:
+        del cells[reference.key]
 
 
 def live() -> list[Cell]:

@@ -9,7 +9,7 @@ instead of computing them again.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from treadle.engine.cell import Cell
 from treadle.engine.storage import memory
@@ -42,12 +42,24 @@ def requirer(leaf: Node) -> Cell | None:
 
 def carries_gradient(leaves: Sequence[Node]) -> bool:
     """Whether a value computed from these leaves may be differentiated."""
-    return any(leaf.arg[0] in memory.tracked or leaf.arg[0] in memory.history for leaf in leaves)
+    return any(
+        leaf.arg[0] in memory.tracked
+        or leaf.arg[0] in memory.history
+        or leaf.arg[0] in memory.spent
+        for leaf in leaves
+    )
 
 
-def remember(leaf: Node, node: Node, leaves: Sequence[Node]) -> None:
-    """`leaf` holds the value of `node`, which was computed from `leaves` as they are now."""
-    memory.history[leaf.arg[0]] = node, [(each, memory.version(each)) for each in leaves]
+def remember(leaf: Node, value: Node | Callable[[], Node], clock: int) -> None:
+    """`leaf` holds the value of a node, which was computed when the memory's clock stood at
+    `clock`. value: the node, or a function that makes it when somebody asks."""
+    memory.history[leaf.arg[0]] = value, clock
+
+
+def forget(leaf: Node) -> None:
+    """`leaf` holds a value that cannot be differentiated any more: what it was computed from was
+    overwritten by the same program."""
+    memory.spent.add(leaf.arg[0])
 
 
 def unfold(root: Node) -> tuple[Node, dict[Node, Node]]:
@@ -59,15 +71,18 @@ def unfold(root: Node) -> tuple[Node, dict[Node, Node]]:
     while True:
         found: dict[Node, Node] = {}
         for node in toposort(root):
-            if node.op is ops.BUFFER and node.arg[0] in memory.history:
-                before, versions = memory.history[node.arg[0]]
-                for leaf, version in versions:
-                    if memory.version(leaf) != version:
-                        raise RuntimeError(
-                            f"a tensor of shape {leaf.shape} that this value was computed from has "
-                            "been overwritten since (by an optimizer step or an in-place "
-                            "operation): call backward() before that, or compute the value again"
-                        )
+            if node.op is not ops.BUFFER:
+                continue
+            slot = node.arg[0]
+            if slot in memory.spent:
+                raise _overwritten("a tensor")
+            if slot in memory.history:
+                value, clock = memory.history[slot]
+                before = value if isinstance(value, Node) else value()
+                for leaf in toposort(before):
+                    if leaf.op is ops.BUFFER and memory.version(leaf) > clock:
+                        raise _overwritten(f"a tensor of shape {leaf.shape}")
+                memory.history[slot] = before, clock
                 found[node] = before
         if not found:
             return root, folded
@@ -80,3 +95,10 @@ def unfold(root: Node) -> tuple[Node, dict[Node, Node]]:
 def fold(nodes: Iterable[Node], folded: dict[Node, Node]) -> list[Node]:
     """The nodes with remembered nodes replaced by the leaves that hold their values."""
     return substitute(nodes, folded) if folded else list(nodes)
+
+
+def _overwritten(what: str) -> RuntimeError:
+    return RuntimeError(
+        f"{what} that this value was computed from has been overwritten since (by an optimizer "
+        "step or an in-place operation): call backward() before that, or compute the value again"
+    )

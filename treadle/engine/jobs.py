@@ -26,14 +26,13 @@ class Job:
     value: its graph; node: the same, cut at copies between devices. target: the leaf whose memory
     it may take over. cell: who asked for it; leaf: the deferred leaf that it fills (one of the two
     is None). level: in which round it runs. reads: the leaves below it, a bit each. tracked:
-    whether the value may be differentiated; sources: then, the leaves of its whole graph. device:
-    where it runs, that of its leaves. transfer: the node is a leaf on another device, whose bytes
-    are copied.
+    whether the value may be differentiated. device: where it runs, that of its leaves. transfer:
+    the node is a leaf on another device, whose bytes are copied.
     """
 
     __slots__ = (
-        "buffer", "cell", "device", "in_place", "leaf", "level", "node", "reads", "sources",
-        "target", "tracked", "transfer", "value",
+        "buffer", "cell", "device", "in_place", "leaf", "level", "node", "reads", "target",
+        "tracked", "transfer", "value",
     )  # fmt: skip
 
     def __init__(
@@ -45,15 +44,15 @@ class Job:
         self.leaf = leaf
         self.reads = 0
         self.tracked = False
-        self.sources: list[Node] = []
         self.device = ""
         self.level = 0
         self.buffer: Buffer | None = None
         self.in_place = target is not None
         self.transfer = False
 
-    def finish(self) -> None:
-        """The value is in `buffer` and every job has run: give it to the cell."""
+    def finish(self, clock: int) -> None:
+        """The value is in `buffer` and every job has run: give it to the cell. clock: the memory's
+        when the first job began."""
         if self.cell is None:
             return
         assert self.buffer is not None
@@ -64,7 +63,7 @@ class Job:
             return
         self.cell.node = memory.leaf(self.node.dtype, self.node.shape, self.device, self.buffer)
         if self.tracked:
-            remember(self.cell.node, self.value, self.sources)
+            remember(self.cell.node, self.value, clock)
 
 
 def settled(cell: Cell) -> bool:
@@ -218,11 +217,10 @@ def set_tracked(jobs: Sequence[Job], bits: dict[Node, int]) -> None:
         if job.cell is None or job.value.op is ops.STOP:
             continue
         if job.node is not job.value:  # cut at copies: the leaves of what was copied count too
-            job.sources = [node for node in toposort(job.value) if node.op is ops.BUFFER]
-            job.tracked = carries_gradient(job.sources)
-        elif job.reads & wanted:
-            job.sources = [leaf for leaf, bit in bits.items() if job.reads & bit]
-            job.tracked = True
+            below = [node for node in toposort(job.value) if node.op is ops.BUFFER]
+            job.tracked = carries_gradient(below)
+        else:
+            job.tracked = bool(job.reads & wanted)
         if job.tracked and job.target is not None:
             job.target = job.cell.target = None
 

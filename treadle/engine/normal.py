@@ -20,8 +20,9 @@ KEPT_INTS = 4096  # small integers are counts, axes and sizes, which rules use
 
 @dataclass(frozen=True)
 class Normal:
-    """roots: the renamed graph. leaves[n]: the BUFFER that leaf n stands for. scalars[n]: the bits
-    of SCALAR n. Numbers inside the body of a scan stay constants."""
+    """roots: the renamed graph. leaves[n]: the BUFFER that leaf n stands for. scalars[n]: the
+    number that SCALAR n stands for: a CONST, or the SCALAR of a trace (engine/trace.py). Numbers
+    inside the body of a scan stay constants."""
 
     roots: tuple[Node, ...]
     leaves: tuple[Node, ...]
@@ -50,7 +51,7 @@ def normalise(roots: Sequence[Node]) -> Normal:
             _, shape, device = node.arg
             new[node] = Node(ops.BUFFER, node.dtype, (), (len(leaves), shape, device))
             leaves.append(node)
-        elif op is ops.CONST and is_runtime_number(node):
+        elif op is ops.SCALAR or (op is ops.CONST and is_runtime_number(node)):
             new[node] = Node(ops.SCALAR, node.dtype, (), len(scalars))
             scalars.append(node)
         elif node.src:

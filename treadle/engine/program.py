@@ -248,7 +248,7 @@ class Program:
         held = self._temporary_memory(slots, variables)
         records.flag[0] = 0
         if config.DEBUG:
-            self._run_timed(runner, variables)
+            self.run_timed(runner, records, variables)
         else:
             runner.run(records)
         del held  # not before: from here on others may write to this memory
@@ -268,11 +268,11 @@ class Program:
             slots[slot] = buffer.address
         return held
 
-    def _run_timed(self, runner: Any, variables: dict[str, int]) -> None:
-        """Run step by step, with the seconds of each step in the event "run"."""
+    def run_timed(self, runner: Any, own: Any, variables: dict[str, int]) -> None:
+        """Run step by step, with the seconds of each step in the event "run". own: the runner's
+        records of the whole, whose slots are filled."""
         if self.timed is None:
             self.timed = [(step, Native([step], self.slots, self.builder)) for step in self.steps]
-        own = self.native.records
         seconds = []
         for _, native in self.timed:
             native.set_sizes(variables)

@@ -15,7 +15,7 @@ import numpy as np
 
 from treadle.collector import without_collector
 from treadle.engine import device as devices
-from treadle.engine import failure, programs
+from treadle.engine import failure, programs, trace
 from treadle.engine.cell import Cell
 from treadle.engine.jobs import Job, gather, settled
 from treadle.engine.normal import Normal, normalise
@@ -30,11 +30,14 @@ def realize(cells: Iterable[Cell]) -> None:
     """Compute every cell given that is pending. Afterwards each holds a leaf in memory. If a
     Program fails, no cell has a new value."""
     with LOCK:
+        if trace.current() is not None:
+            return  # what a traced function computes is run when it is replayed
+        clock = memory.clock
         jobs, bindings = jobs_of(cells)
         for level in sorted({job.level for job in jobs}):
             run([job for job in jobs if job.level == level], bindings)
         for job in jobs:
-            job.finish()
+            job.finish(clock)
 
 
 @without_collector
@@ -61,9 +64,7 @@ def transfer(job: Job) -> None:
     """Copy the bytes of a leaf to one on another device: all of them are the host's memory."""
     assert job.leaf is not None
     source = memory[job.node]
-    buffer = Buffer(source.nbytes)
-    buffer.memory[: source.nbytes] = source.memory[: source.nbytes]
-    memory.fill(job.leaf, buffer)
+    memory.fill(job.leaf, source.copy())
 
 
 def run_on(device: str, jobs: list[Job], bindings: dict[str, int]) -> None:
@@ -86,7 +87,11 @@ def run_on(device: str, jobs: list[Job], bindings: dict[str, int]) -> None:
     if flag:
         failed = program.checks[min(flag, len(program.checks)) - 1]
         raise out_of_range(failed, normal, jobs, bindings)
+    taken: set[int] = set()
     for job, buffer in zip(jobs, results, strict=True):
+        if id(buffer) in taken:  # equal values: a write to one must not show in the other
+            buffer = buffer.copy()
+        taken.add(id(buffer))
         job.buffer = buffer
         if job.target is not None and buffer is memory[job.target]:
             memory.overwritten(job.target)

@@ -8,8 +8,9 @@ out again: fresh pages cost more than most kernels.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from itertools import count, repeat
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from treadle.ir.node import Node, Shape
 
 ALIGNMENT = 64  # bytes: a cache line and the widest vector
 KEEP_BYTES = 4 << 30  # freed memory that is kept for reuse
+FIRST_SLOT = 1000  # normal forms number their leaves from 0: a leaf with a slot is none of those
 
 
 class Allocator:
@@ -27,23 +29,25 @@ class Allocator:
     of two, so that shapes that differ a little share memory."""
 
     def __init__(self) -> None:
-        self.free: dict[int, list[np.ndarray]] = {}
+        self.free: dict[int, list[tuple[np.ndarray, int]]] = {}
         self.kept = 0
         self.in_use = 0
         self.peak = 0
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def rounded(nbytes: int) -> int:
         """The size that is really allocated for `nbytes`."""
         step = max(ALIGNMENT, 1 << max(0, nbytes.bit_length() - 4))
         return max(ALIGNMENT, (nbytes + step - 1) // step * step)
 
-    def take(self, nbytes: int) -> np.ndarray:
-        """At least `nbytes` bytes, aligned, with arbitrary content. MemoryError says how much is
-        held already."""
+    def take(self, nbytes: int) -> tuple[np.ndarray, int]:
+        """(memory, its address): at least `nbytes` bytes, aligned, with arbitrary content.
+        MemoryError says how much is held already."""
         size = self.rounded(nbytes)
         self.in_use += size
-        self.peak = max(self.peak, self.in_use)
+        if self.in_use > self.peak:
+            self.peak = self.in_use
         waiting = self.free.get(size)
         if waiting:
             self.kept -= size
@@ -57,16 +61,17 @@ class Allocator:
                 f"no memory for a buffer of {nbytes:,} bytes; {self.in_use:,} bytes are in use by "
                 "tensors"
             ) from None
-        start = -raw.ctypes.data % ALIGNMENT
-        return raw[start : start + size]
+        address = raw.ctypes.data
+        start = -address % ALIGNMENT
+        return raw[start : start + size], address + start
 
-    def give(self, memory: np.ndarray) -> None:
+    def give(self, memory: np.ndarray, address: int) -> None:
         """Take memory back for reuse."""
         size = memory.nbytes
         self.in_use -= size
         if self.kept + size <= KEEP_BYTES:
             self.kept += size
-            self.free.setdefault(size, []).append(memory)
+            self.free.setdefault(size, []).append((memory, address))
 
     def clear(self) -> None:
         """Return what is kept to the system."""
@@ -86,48 +91,81 @@ class Buffer:
     def __init__(self, nbytes: int, memory: np.ndarray | None = None) -> None:
         self.nbytes = nbytes
         self.lent = True  # until there is memory of our own, which `__del__` has to give back
-        self.memory = allocator.take(nbytes) if memory is None else memory
-        self.lent = memory is not None
-        self.address: int = self.memory.__array_interface__["data"][0]
+        self.memory: np.ndarray
+        self.address: int
+        if memory is None:
+            self.memory, self.address = allocator.take(nbytes)
+            self.lent = False
+        else:
+            self.memory = memory
+            self.address = memory.__array_interface__["data"][0]
 
-    def __del__(self) -> None:
-        if not self.lent:
-            allocator.give(self.memory)
+    def __del__(self, give: Callable[[np.ndarray, int], None] = allocator.give) -> None:
+        if not self.lent:  # (a default: when Python ends, names of the module may be gone)
+            give(self.memory, self.address)
+
+    def copy(self) -> Buffer:
+        """The same bytes in memory of their own."""
+        new = Buffer(self.nbytes)
+        new.assign(self)
+        return new
+
+    def assign(self, other: Buffer) -> None:
+        """Take over the bytes of another buffer of this size."""
+        self.memory[: self.nbytes] = other.memory[: self.nbytes]
 
     def array(self, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
         """The bytes as a NumPy array of the dtype's storage type, without a copy."""
         return self.memory[: self.nbytes].view(dtype.storage).reshape(shape)
 
 
+class _Watch(weakref.ref[Node]):
+    """A weak reference to a leaf that knows its slot."""
+
+    __slots__ = ("slot",)
+    slot: int
+
+
 class _Memory:
     """slot -> Buffer, for every leaf alive; or, for a *deferred* leaf, the assignment that will
-    fill it: a node for its value, and the older leaf whose memory it may take over (or None)."""
+    fill it: a node for its value, and the older leaf whose memory it may take over (or None).
+
+    clock: counts the times that values were overwritten; versions: the clock when that last
+    happened to a leaf. moves: counts the times that a leaf alive got other memory.
+    """
 
     def __init__(self) -> None:
         self.buffers: dict[int, Buffer] = {}
         self.deferred: dict[int, tuple[Node, Node | None]] = {}
         self.tracked: dict[int, Callable[[], Any]] = {}  # what gives the cell that wants a gradient
-        self.history: dict[int, tuple[Node, list[tuple[Node, int]]]] = {}  # see engine/history.py
+        self.history: dict[int, tuple[Node | Callable[[], Node], int]] = {}  # engine/history.py
+        self.spent: set[int] = set()  # slots of leaves whose history has been overwritten
+        self.clock = 0
         self.versions: dict[int, int] = {}
-        self.watch: dict[int, weakref.ref[Node]] = {}
-        self.tables: tuple[dict[int, Any], ...] = (
-            self.buffers, self.deferred, self.tracked, self.history, self.versions, self.watch,
-        )  # fmt: skip
-        self.numbers = count()
+        self.moves = 0
+        self.watch: dict[int, _Watch] = {}
+        self.numbers = count(FIRST_SLOT)
+        self.when_gone = self._gone  # (one object for all; it lives as long as a leaf does)
 
     def leaf(self, dtype: DType, shape: Shape, device: str, buffer: Buffer | None = None) -> Node:
         """A new leaf node with a slot of its own, whose memory is `buffer`."""
         slot = next(self.numbers)
-        node = Node(ops.BUFFER, dtype, (), (slot, shape, device))
+        node = Node.first(ops.BUFFER, dtype, (slot, shape, device), shape)
         if buffer is not None:
             self.buffers[slot] = buffer
-
-        def gone(_: object, slot: int = slot) -> None:
-            for table in self.tables:
-                table.pop(slot, None)
-
-        self.watch[slot] = weakref.ref(node, gone)
+        watch = self.watch[slot] = _Watch(node, self.when_gone)
+        watch.slot = slot
         return node
+
+    def _gone(self, watch: _Watch) -> None:
+        """Nobody holds the leaf any more."""
+        slot = watch.slot
+        self.buffers.pop(slot, None)
+        del self.watch[slot]
+        for table in (self.deferred, self.tracked, self.history, self.versions):
+            if table:
+                table.pop(slot, None)
+        self.spent.discard(slot)
 
     def defer(self, value: Node, device: str, target: Node | None = None) -> Node:
         """A new leaf that stands for `value`, computed when somebody needs it. So a parameter has
@@ -146,21 +184,37 @@ class _Memory:
         return [(slot, leaf) for slot, leaf in found if leaf is not None]
 
     def version(self, leaf: Node) -> int:
-        """How often the value of a leaf has been overwritten."""
+        """The clock when the value of a leaf was last overwritten; 0 if it never was."""
         return self.versions.get(leaf.arg[0], 0)
 
     def overwritten(self, leaf: Node) -> None:
         """The leaf's value is gone: another one is in its memory."""
-        self.versions[leaf.arg[0]] = self.version(leaf) + 1
-        self.history.pop(leaf.arg[0], None)
+        self.overwritten_slots([leaf.arg[0]])
+
+    def overwritten_slots(self, slots: Iterable[int]) -> None:
+        """`overwritten`, for the leaves of these slots."""
+        self.clock += 1
+        self.versions.update(zip(slots, repeat(self.clock)))
+        if self.history:
+            for slot in slots:
+                self.history.pop(slot, None)
 
     def fill(self, leaf: Node, buffer: Buffer) -> None:
         """The memory of a leaf is `buffer` from now on."""
-        self.buffers[leaf.arg[0]] = buffer
-        self.deferred.pop(leaf.arg[0], None)
+        slot = leaf.arg[0]
+        if self.buffers.get(slot, buffer) is not buffer:
+            self.moves += 1
+        self.buffers[slot] = buffer
+        self.deferred.pop(slot, None)
 
     def __getitem__(self, leaf: Node) -> Buffer:
-        return self.buffers[leaf.arg[0]]
+        try:
+            return self.buffers[leaf.arg[0]]
+        except KeyError:
+            raise RuntimeError(
+                f"this tensor of shape {leaf.shape} has no value any more: it was donated to a "
+                "captured function, or made inside of one whose trace failed"
+            ) from None
 
 
 memory = _Memory()

@@ -28,6 +28,7 @@ from treadle.graph.shapes import (
     normalize_axis,
     text,
 )
+from treadle.graph.weak import is_weak, weak_dtype
 from treadle.ir import meaning, ops
 from treadle.ir.dtype import (
     DType,
@@ -50,8 +51,8 @@ __all__ = [
     "alu", "as_float", "bitcast", "broadcast", "broadcast_shapes", "broadcast_to", "cast", "const",
     "constant_of", "contiguous", "dim_value", "expand", "flip", "full_like", "gather", "iota",
     "node_of", "normalize_axes", "normalize_axis", "ones_like", "operands", "pad", "permute",
-    "reduce", "reshape", "scatter", "shrink", "stop_gradient", "unwindow", "update", "where",
-    "window", "window_pair", "zeros_like",
+    "reduce", "reshape", "scatter", "shrink", "stop_gradient", "unwindow", "update", "weak_dtype",
+    "where", "window", "window_pair", "zeros_like",
 ]  # fmt: skip
 
 _quiet_cast = meaning.quiet(meaning.cast)
@@ -147,31 +148,22 @@ def node_of(x: Operand) -> Node:
     raise TypeError(f"expected a tensor or a number, not {type(x).__name__}: {x!r}")
 
 
-def weak_dtype(dtype: DType | None, scalar: bool | int | float) -> DType:
-    """The dtype of arrays of `dtype` (None: there are none) combined with a Python scalar: a float
-    turns integers into float32, an int turns bool into int64."""
-    kind = 0 if isinstance(scalar, bool) else 1 if isinstance(scalar, int) else 2
-    if dtype is None:
-        return (bool_, int64, float32)[kind]
-    if kind == 0 or dtype.is_float:
-        return dtype
-    if kind == 1:
-        return int64 if dtype is bool_ else dtype
-    return float32
-
-
 def operands(*xs: Operand) -> tuple[Node, ...]:
     """Operands as nodes of one dtype. Arrays decide it by `dtype.promote`; Python scalars are weak:
     an int with a float array becomes that float, a float with an integer array makes both float32,
     an int with a bool array makes both int64. OverflowError for an int that does not fit."""
     common: DType | None = None
     for x in xs:
-        if not isinstance(x, (bool, int, float)):
+        if not isinstance(x, (bool, int, float)) and not is_weak(x):
             dtype = node_of(x).dtype
             common = dtype if common is None else promote(common, dtype)
+    if common is None and any(isinstance(x, Node) for x in xs):
+        common = float64  # arithmetic of run-time floats is Python's own
     for x in xs:
         if isinstance(x, (bool, int, float)):
             common = weak_dtype(common, x)
+        elif is_weak(x):
+            common = weak_dtype(common, 0.0)
     assert common is not None, "an operation has at least one operand"
     try:
         return tuple(

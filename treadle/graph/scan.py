@@ -135,7 +135,7 @@ def _check_carries(before: Sequence[Node], after: Sequence[Node]) -> None:
 
 
 # ---- closing a body ------------------------------------------------------------------------------
-_CHEAP_LEAVES = frozenset((ops.CONST, ops.VARIABLE, ops.SCALAR, ops.IOTA))
+_CHEAP_LEAVES = frozenset((ops.CONST, ops.VARIABLE, ops.IOTA))
 
 
 def _close(roots: Sequence[Node], parameters: Sequence[Node]) -> tuple[list[Node], list[Node]]:

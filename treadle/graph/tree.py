@@ -1,4 +1,5 @@
-"""Trees: tuples, lists and dictionaries, nested at will, whose leaves are everything else.
+"""Trees: tuples, lists, dictionaries and dataclasses, nested at will, whose leaves are everything
+else. (An object of a dataclass that can be called is a leaf: it is a function, not data.)
 
 `scan`, and every other function that takes a tree of tensors, flattens it to a list of leaves and
 a structure, works on the list, and puts the results back. None is a tree without leaves.
@@ -7,7 +8,7 @@ a structure, works on the list, and puts the results back. None is a tree withou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 
@@ -15,8 +16,9 @@ from typing import Any
 class Structure:
     """What is left of a tree without its leaves. Equal structures are equal objects by `==`.
 
-    kind: `tuple` or a named tuple's class, `list`, `dict`, `None`'s type, or None for a leaf.
-    keys: of a dict, sorted by their text, so that the order of insertion does not matter.
+    kind: `tuple` or a named tuple's class, `list`, `dict`, a dataclass, `None`'s type, or None for
+    a leaf. keys: of a dict, sorted by their text, so that the order of insertion does not matter;
+    or the fields of a dataclass.
     parts: the structures of what it holds.
     """
 
@@ -35,6 +37,9 @@ class Structure:
         if self.kind is list:
             return f"[{inside}]"
         name = "" if self.kind is tuple else self.kind.__name__
+        if is_dataclass(self.kind):
+            inside = ", ".join(f"{k}={p}" for k, p in zip(self.keys, self.parts))
+            return f"{name}({inside})"
         return f"{name}({inside}{',' if len(self.parts) == 1 and not name else ''})"
 
 
@@ -51,6 +56,9 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     elif isinstance(tree, (tuple, list)):
         keys = ()
         held = list(tree)
+    elif is_dataclass(tree) and not isinstance(tree, type) and not callable(tree):
+        keys = tuple([field.name for field in fields(tree)])
+        held = [getattr(tree, key) for key in keys]
     else:
         return [tree], LEAF
     leaves: list[Any] = []
@@ -76,6 +84,11 @@ def _take(structure: Structure, leaves: Iterator[Any]) -> Any:
     parts = [_take(part, leaves) for part in structure.parts]
     if structure.kind is dict:
         return dict(zip(structure.keys, parts))
+    if is_dataclass(structure.kind):
+        made = object.__new__(structure.kind)
+        for key, part in zip(structure.keys, parts):
+            object.__setattr__(made, key, part)  # a frozen one has no other way
+        return made
     if hasattr(structure.kind, "_fields"):  # a named tuple takes its fields one by one
         return structure.kind(*parts)
     return structure.kind(parts)

@@ -83,6 +83,24 @@ class Node:
         _table[key] = entry
         return self
 
+    @classmethod
+    def first(cls, op: Op, dtype: Any, arg: Any, shape: Shape) -> Node:
+        """A node without sources that is known not to exist yet, made faster. shape: what the op's
+        row would say of it."""
+        self = _new(cls)
+        self.op = op
+        self.dtype = dtype
+        self.src = ()
+        self.arg = arg
+        self.memo = None
+        self.free = 0
+        self.shape = shape
+        self.bounds = None
+        entry = _Entry(self, _forget)
+        entry.key = key = (op, dtype, (), arg)
+        _table[key] = entry
+        return self
+
     def __repr__(self) -> str:
         arg = "" if self.arg is None else f", arg={self.arg!r}"
         names = ", ".join(s.op.name for s in self.src)

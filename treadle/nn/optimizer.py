@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from treadle.engine import trace
 from treadle.engine.cell import Cell, pending_assigns
 from treadle.engine.realize import realize
-from treadle.ir.dtype import DType, float64
+from treadle.engine.storage import memory
+from treadle.ir.dtype import DType, float64, from_compute
 from treadle.ir.node import Node
 from treadle.nn.init import buffer
 from treadle.nn.parameter import clear_gradient
@@ -73,6 +75,7 @@ class Optimizer:
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, State] = {}
         self._rates: dict[tuple[int, DType, str], tuple[float, Tensor]] = {}
+        self._rate_kinds = ""  # of each group: whether its rate is a tensor or a number
         self._histories: dict[Tensor, History] = {}
         given = list(params)
         if not given:
@@ -131,22 +134,38 @@ class Optimizer:
 
     @lr.setter
     def lr(self, value: float | Tensor) -> None:
-        for number, group in enumerate(self.param_groups):
+        for group in self.param_groups:
             group["lr"] = value
-            for key in [key for key in self._rates if key[0] == number]:
-                self._rate(*key)
 
     def _rate(self, number: int, dtype: DType, device: str) -> Tensor:
-        """The learning rate of a group as a tensor in memory: a number that changes is not a
-        constant of the program."""
+        """The learning rate of a group as a tensor in memory, always the same one: a number that
+        changes is not a constant of the program."""
         value = self.param_groups[number]["lr"]
         if isinstance(value, Tensor):
             return value.to(dtype=dtype)
-        known = self._rates.get((number, dtype, device))
-        if known is None or known[0] != value:
-            known = value, Tensor(np.asarray(value, dtype.compute), device=device)
-            self._rates[number, dtype, device] = known
-        return known[1]
+        key = number, dtype, device
+        if key not in self._rates:
+            self._rates[key] = value, buffer(value, (), dtype, device)
+        before, tensor = self._rates[key]
+        if before != value:  # (nobody else holds this tensor, and nothing that reads it is pending)
+            stored = memory[tensor.node].array(dtype, ())
+            stored[...] = from_compute(dtype, np.asarray(value, dtype.compute))
+            self._rates[key] = value, tensor
+        return tensor
+
+    # ---- in captured functions -------------------------------------------------------------------
+    def before_call(self) -> None:
+        """Bring the tensors of the learning rates up to date: a captured function reads those."""
+        for number, dtype, device in self._rates:
+            self._rate(number, dtype, device)
+        kinds = "".join("t" if isinstance(g["lr"], Tensor) else "n" for g in self.param_groups)
+        if kinds != self._rate_kinds:
+            self._rate_kinds = kinds
+
+    def unguarded(self) -> list[tuple[dict[str, Any], str]]:
+        """The numbers that may change without a captured function being traced again."""
+        rates = [(g, "lr") for g in self.param_groups if not isinstance(g["lr"], Tensor)]
+        return [*rates, (vars(self), "_rates")]
 
     # ---- the rule --------------------------------------------------------------------------------
     def start(self, parameter: Tensor, group: Group) -> State:
@@ -344,7 +363,9 @@ def commit(changes: list[Change], numbers: list[Change]) -> None:
             for cell in cells[: len(changes)]:
                 cell.assign(changes.pop(0)[1])
         for cell in cells[len(before) - len(numbers) :]:
-            cell.node, cell.target = numbers.pop(0)[1].node, None
+            # (what is captured finds the old leaf by the target, and decides for itself)
+            target = None if trace.current() is None else cell.target or cell.node
+            cell.node, cell.target = numbers.pop(0)[1].node, target
         realize([*cells, *(cell for cell, _ in others)])
     except BaseException as error:
         for cell, node, target in before:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from treadle.engine.realize import LOCK
 from treadle.ir.dtype import DType
 from treadle.tensor import Tensor
 
@@ -40,5 +41,6 @@ def is_parameter(tensor: Tensor) -> bool:
 
 def clear_gradient(parameter: Tensor, set_to_none: bool) -> None:
     """Forget the gradient of a parameter, or set it to 0."""
-    gradient = parameter.grad
-    parameter.grad = None if set_to_none or gradient is None else gradient.detach().zeros_like()
+    with LOCK:  # what changes during a trace is what the traced function does
+        before = parameter.grad
+        parameter.grad = None if set_to_none or before is None else before.detach().zeros_like()

@@ -145,7 +145,13 @@ def _on_compile(data: dict[str, Any]) -> None:
         _write(data["source"])
 
 
-LISTENERS = {"run": _on_run, "schedule": _on_schedule, "compile": _on_compile}
+def _on_trace(data: dict[str, Any]) -> None:
+    if config.DEBUG.value >= 1:
+        again = f" again: {data['reason']}" if data["reason"] else ""
+        _write(f"trace {data['function']}{again}")
+
+
+LISTENERS = {"run": _on_run, "schedule": _on_schedule, "compile": _on_compile, "trace": _on_trace}
 
 
 for event, listener in LISTENERS.items():
