@@ -1,8 +1,8 @@
 """Fair timing: what is compared runs in turns, in one process, and the ratio is of medians.
 
-Pools of two libraries spin in one process and disturb each other, so each turn is a block: a rest, in
-which the other's threads go to sleep, unmeasured calls until the cores are awake, then the measured
-ones.
+Pools of two libraries spin in one process and disturb each other, so each turn is a block: a rest,
+in which the other's threads go to sleep, unmeasured calls until the cores are awake, then the
+measured ones.
 """
 
 from __future__ import annotations

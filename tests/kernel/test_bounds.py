@@ -26,12 +26,12 @@ class Guards:
     def __init__(self) -> None:
         self.given: list[tuple[np.ndarray, int, int]] = []
 
-    def take(self, nbytes: int) -> np.ndarray:
-        """Memory of exactly `nbytes` between two zones."""
+    def take(self, nbytes: int) -> tuple[np.ndarray, int]:
+        """Memory of exactly `nbytes` between two zones, and its address."""
         raw = np.full(nbytes + 2 * ZONE + ALIGNMENT, MARK, np.uint8)
         start = ZONE + -(raw.ctypes.data + ZONE) % ALIGNMENT
         self.given.append((raw, start, nbytes))
-        return raw[start : start + nbytes]
+        return raw[start : start + nbytes], raw.ctypes.data + start
 
     def look(self, what: str) -> None:
         """Nothing beside the buffers has changed."""
@@ -50,7 +50,7 @@ def guards(monkeypatch: pytest.MonkeyPatch) -> Iterator[Guards]:
     """Zones around every buffer; they are looked at once more at the end."""
     found = Guards()
     monkeypatch.setattr(Allocator, "take", lambda self, nbytes: found.take(nbytes))
-    monkeypatch.setattr(Allocator, "give", lambda self, memory: None)
+    monkeypatch.setattr(Allocator, "give", lambda self, memory, address: None)
     yield found
     found.look("at the end")
 
