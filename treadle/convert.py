@@ -194,8 +194,11 @@ def operand(value: Any, other: Cell) -> tuple[Node, dict[str, int]]:
     return build.cast(node, other.node.dtype), NO_BINDINGS
 
 
-def unwrap(value: Any, bindings: dict[str, int]) -> tuple[Any, dict[str, int]]:
-    """A Python argument with Tensors, Dims and arrays inside it replaced by nodes."""
+def unwrap(
+    value: Any, bindings: dict[str, int], beside: Node | None = None
+) -> tuple[Any, dict[str, int]]:
+    """A Python argument with Tensors, Dims and arrays inside it replaced by nodes. beside: the node
+    of another argument, on whose device arrays are put."""
     if isinstance(value, Cell):
         return value.node, bind(bindings, value.bindings)
     if value is None or isinstance(value, int | float | str):
@@ -205,21 +208,22 @@ def unwrap(value: Any, bindings: dict[str, int]) -> tuple[Any, dict[str, int]]:
     if isinstance(value, tuple | list):
         parts = []
         for part in value:
-            new, bindings = unwrap(part, bindings)
+            new, bindings = unwrap(part, bindings, beside)
             parts.append(new)
         return type(value)(parts) if type(value) in (tuple, list) else tuple(parts), bindings
     if isinstance(value, dict):
         out = {}
         for key, part in value.items():
-            out[key], bindings = unwrap(part, bindings)
+            out[key], bindings = unwrap(part, bindings, beside)
         return out, bindings
-    if isinstance(value, np.ndarray | np.generic):
-        return to_node(value, None, devices.canonical(None)), bindings
+    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__"):
+        device = devices.canonical(None) if beside is None else device_of(beside)
+        return to_node(value, None, device), bindings
     if isinstance(value, slice):
-        (start, stop, step), bindings = unwrap((value.start, value.stop, value.step), bindings)
+        (start, stop, step), bindings = unwrap(
+            (value.start, value.stop, value.step), bindings, beside
+        )
         return slice(start, stop, step), bindings
-    if hasattr(value, "__array__"):
-        return to_node(as_array(value), None, devices.canonical(None)), bindings
     return value, bindings
 
 
@@ -234,7 +238,7 @@ def index_key(key: Any, cell: Cell) -> tuple[Any, dict[str, int]]:
             array, dtype = from_lists(list(part), None if len(part) else dt.int64)
             part = leaf(array, dtype, device_of(cell.node))
         else:
-            part, bindings = unwrap(part, bindings)
+            part, bindings = unwrap(part, bindings, cell.node)
         clean.append(part)
     return tuple(clean), bindings
 

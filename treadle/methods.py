@@ -71,6 +71,11 @@ def say_name(error: Exception, name: str) -> None:
         error.args = (f"{name}: {message}", *error.args[1:])
 
 
+def first_node(args: tuple[Any, ...]) -> Node | None:
+    """The node of the first Tensor among arguments."""
+    return next((arg.node for arg in args if isinstance(arg, Cell)), None)
+
+
 def lift(entry: Public) -> Callable[..., Any]:
     """The function of a public name as it works on Tensors."""
     function = entry.function
@@ -85,12 +90,12 @@ def lift(entry: Public) -> Callable[..., Any]:
                     bindings = bind(bindings, arg.bindings)
                 nodes.append(arg.node)
             else:
-                new, bindings = convert.unwrap(arg, bindings)
+                new, bindings = convert.unwrap(arg, bindings, first_node(args))
                 nodes.append(new)
         if named:
             if named.get("dtype") is not None:
                 named["dtype"] = convert.as_dtype(named["dtype"])
-            named, bindings = convert.unwrap(named, bindings)
+            named, bindings = convert.unwrap(named, bindings, first_node(args))
         try:
             result = function(*nodes, **named)
         except (IndexError, OverflowError, TypeError, ValueError) as error:

@@ -337,3 +337,10 @@ def test_formatting_one_element():
 def test_a_value_inside_a_scan_cannot_be_read():
     with pytest.raises(RuntimeError, match="body of scan"):
         treadle.scan(lambda c, x: (c + x.item(), c), Tensor(0.0), Tensor.ones(3))
+
+
+def test_an_array_joins_the_device_of_the_tensor_beside_it():
+    x = Tensor([1.0, 2.0], device="INTERP")
+    assert (x + np.float32([1, 1])).tolist() == [2, 3]
+    assert (np.float32([1, 1]) + x).device == "INTERP"
+    assert x[np.array([1, 0])].tolist() == [2, 1]
