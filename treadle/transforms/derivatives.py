@@ -1,7 +1,4 @@
-"""Functions of functions: derivatives, and loops with a carried value.
-
-They act on the graph that a function builds, so they compose with each other.
-"""
+"""Derivatives of functions, of any order: reverse mode."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from treadle.engine.cell import NO_BINDINGS, bind
 from treadle.engine.history import fold, track, unfold
 from treadle.engine.storage import memory
 from treadle.graph import build
@@ -70,13 +66,6 @@ def value_and_grad(
     return run
 
 
-def _kind(value: Any) -> str:
-    """A value that should have been another, in few words."""
-    if isinstance(value, tuple):
-        return f"a tuple of {len(value)}"
-    return f"a {type(value).__name__}"
-
-
 def _argument(leaf: Any, given: dict[Node, Node]) -> Tensor:
     """A stand-in for an argument: a leaf of its own, which `given` maps to the argument's value."""
     if not isinstance(leaf, Tensor):
@@ -107,49 +96,3 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[
         return both(*args, **named)[1]
 
     return run
-
-
-def scan(
-    f: Callable[[Any, Any], Any],
-    init: Any,
-    xs: Any = None,
-    length: int | None = None,
-    reverse: bool = False,
-) -> tuple[Any, Any]:
-    """Carry a value through a loop: `carry, y = f(carry, x)` for each x along xs's first axis.
-
-    init, xs: trees of tensors; f gets trees of tensors and returns `(carry, y)`, the carry with the
-    structure, shapes and dtypes of `init`. Returns the last carry and the stacked ys. f is called
-    once: the loop is a loop in the program too. Source: JAX's `lax.scan`.
-
-    >>> last, sums = scan(lambda t, x: (t + x, t + x), Tensor(0.0), Tensor([1.0, 2.0, 3.0]))
-    >>> sums.tolist()
-    [1.0, 3.0, 6.0]
-    """
-    bindings = NO_BINDINGS
-    for leaf in (*flatten(init)[0], *flatten(xs)[0]):
-        if isinstance(leaf, Tensor):
-            bindings = bind(bindings, leaf.bindings)
-
-    def body(carry: Any, x: Any) -> Any:
-        returned = f(_tensors(carry, bindings), _tensors(x, bindings))
-        if not isinstance(returned, tuple) or len(returned) != 2:
-            raise TypeError(f"scan: the function must return (carry, y), not {_kind(returned)}")
-        return tuple([_nodes(tree) for tree in returned])
-
-    carry, ys = loops.scan(body, _nodes(init), _nodes(xs), length, reverse)
-    return _tensors(carry, bindings), _tensors(ys, bindings)
-
-
-def _nodes(tree: Any) -> Any:
-    """The tree with the node of each Tensor in it."""
-    leaves, structure = flatten(tree)
-    return unflatten(structure, [n.node if isinstance(n, Tensor) else n for n in leaves])
-
-
-def _tensors(tree: Any, bindings: dict[str, int]) -> Any:
-    """The tree with a Tensor for each node in it."""
-    leaves, structure = flatten(tree)
-    return unflatten(
-        structure, [Tensor._of(n, bindings) if isinstance(n, Node) else n for n in leaves]
-    )
