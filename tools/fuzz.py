@@ -23,7 +23,7 @@ from fuzz_graphs import Graph, Maker, Value, make
 from fuzz_meanings import MEANINGS, check
 
 from treadle.backend.interp.graph import evaluate
-from treadle.graph.scan import substitute
+from treadle.graph.body import substitute
 from treadle.ir import ops, text
 from treadle.ir.node import Node, toposort
 

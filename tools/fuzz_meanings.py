@@ -22,7 +22,7 @@ from treadle.engine import device as devices
 from treadle.engine.normal import normalise
 from treadle.engine.storage import Buffer, memory
 from treadle.graph import simplify
-from treadle.graph.scan import substitute
+from treadle.graph.body import substitute
 from treadle.ir import dtype as dt
 from treadle.ir import index
 from treadle.ir.node import Node

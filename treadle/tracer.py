@@ -25,8 +25,8 @@ from treadle.engine.recipe import Effect, Gradient, Recipe
 from treadle.engine.storage import memory
 from treadle.engine.trace import JitError, Trace
 from treadle.generator import next_keys
+from treadle.graph.body import substitute
 from treadle.graph.build import const
-from treadle.graph.scan import substitute
 from treadle.graph.tree import Structure, flatten, unflatten
 from treadle.ir import ops
 from treadle.ir.dtype import float64, uint64

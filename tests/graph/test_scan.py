@@ -8,8 +8,9 @@ from gradcheck import check, leaf
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import build as b
+from treadle.graph.body import substitute
 from treadle.graph.grad import gradients
-from treadle.graph.scan import scan, substitute
+from treadle.graph.scan import scan
 from treadle.ir import index, ops
 from treadle.ir.dtype import float16, float32, float64, int64
 from treadle.ir.node import Node, toposort

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from treadle.engine.cell import Cell
 from treadle.engine.storage import memory
-from treadle.graph.scan import substitute
+from treadle.graph.body import substitute
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 

@@ -14,7 +14,7 @@ from treadle.engine import device as devices
 from treadle.engine.cell import Cell, bind, dependants, readers
 from treadle.engine.history import carries_gradient, remember
 from treadle.engine.storage import Buffer, memory
-from treadle.graph.scan import substitute
+from treadle.graph.body import substitute
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 from treadle.ir.node import remember as remember_on

@@ -6,21 +6,17 @@ PLACEHOLDERs. A program stays as long as its body, however often the body runs.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from treadle.graph import shapes
+from treadle.graph.body import close, parameter, substitute
 from treadle.graph.build import cast, zeros_like
 from treadle.graph.grad import WHOLE_VJP, gradients
 from treadle.graph.tree import flatten, unflatten
 from treadle.ir import ops
-from treadle.ir.dtype import DType, void
-from treadle.ir.node import Node, Shape, toposort
-
-# While a body is traced its parameters have numbers below 0, each used once: so the parameters of
-# two bodies, one inside the other, are never the same node. A finished body counts its own from 0.
-_unused = itertools.count(-1, -1)
+from treadle.ir.dtype import void
+from treadle.ir.node import Node, toposort
 
 
 def scan(
@@ -46,8 +42,8 @@ def scan(
     _check_leaves("init", carries)
     _check_leaves("xs", inputs)
     steps = _length(inputs, length)
-    own_carries = [_parameter(c.dtype, c.shape) for c in carries]
-    own_inputs = [_parameter(x.dtype, x.shape[1:]) for x in inputs]
+    own_carries = [parameter(c.dtype, c.shape) for c in carries]
+    own_inputs = [parameter(x.dtype, x.shape[1:]) for x in inputs]
     returned = f(unflatten(carry_structure, own_carries), unflatten(input_structure, own_inputs))
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise TypeError(f"scan: the function must return (carry, result), not {returned!r:.80}")
@@ -61,7 +57,7 @@ def scan(
             f"{new_structure}; the two must have one structure"
         )
     _check_carries(carries, new_carries)
-    body, constants = _close([*new_carries, *results], [*own_carries, *own_inputs])
+    body, constants = close([*new_carries, *results], [*own_carries, *own_inputs])
     outputs = _loop(
         body, (*carries, *inputs, *constants), len(carries), len(inputs), steps, reverse
     )
@@ -84,10 +80,6 @@ def _loop(
     dtypes = tuple([result.dtype for result in body])
     loop = Node(ops.SCAN, dtypes, sources, (sink, carries, inputs, length, reverse))
     return [ops.OUT(loop, arg=i, dtype=dtype) for i, dtype in enumerate(dtypes)]
-
-
-def _parameter(dtype: DType, shape: Shape) -> Node:
-    return Node(ops.PLACEHOLDER, dtype, (), (next(_unused), shape))
 
 
 # ---- checks --------------------------------------------------------------------------------------
@@ -134,59 +126,6 @@ def _check_carries(before: Sequence[Node], after: Sequence[Node]) -> None:
             )
 
 
-# ---- closing a body ------------------------------------------------------------------------------
-_CHEAP_LEAVES = frozenset((ops.CONST, ops.VARIABLE, ops.IOTA))
-
-
-def _close(roots: Sequence[Node], parameters: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """(body, constants): the roots over parameters that count from 0, and the nodes from outside,
-    which became the last parameters.
-
-    What does not depend on a step is computed once, before the loop. Movements stay in the body,
-    and so does what is nothing but a constant: to store them stretched would cost more.
-    """
-    inside = set(parameters)
-    cheap: set[Node] = set()
-    constants: dict[Node, None] = {}
-    for node in toposort(roots):
-        if any(s in inside for s in node.src):
-            inside.add(node)
-            outside = [s for s in node.src if s not in inside and s not in cheap]
-            constants |= {_unmoved(s): None for s in outside}
-        elif node.op in _CHEAP_LEAVES or (node.op.kind == "movement" and node.src[0] in cheap):
-            cheap.add(node)
-    outside = [root for root in roots if root not in inside and root not in cheap]
-    constants |= {_unmoved(root): None for root in outside}
-    own = [(p.dtype, p.shape) for p in (*parameters, *constants)]
-    numbered = [Node(ops.PLACEHOLDER, d, (), (i, shape)) for i, (d, shape) in enumerate(own)]
-    return substitute(roots, dict(zip((*parameters, *constants), numbered))), list(constants)
-
-
-def _unmoved(node: Node) -> Node:
-    """What a chain of movements starts from."""
-    while node.op.kind == "movement":
-        node = node.src[0]
-    return node
-
-
-def substitute(roots: Iterable[Node], replacements: dict[Node, Node]) -> list[Node]:
-    """The roots with nodes below them replaced. What stands inside an arg (the body of another
-    loop, whose parameters are its own) stays as it is."""
-    done = dict(replacements)
-    found = list(roots)
-    stack = list(found)
-    while stack:
-        node = stack[-1]
-        missing = [] if node in done else [s for s in node.src if s not in done]
-        if missing:
-            stack += missing
-            continue
-        stack.pop()
-        if node not in done:
-            done[node] = node.with_src(tuple([done[s] for s in node.src]))
-    return [done[root] for root in found]
-
-
 # ---- the derivative ------------------------------------------------------------------------------
 def _scan_vjp(
     node: Node, cotangents: Sequence[Node | None], needed: Sequence[bool]
@@ -213,7 +152,7 @@ def _scan_vjp(
     summed = [i for i in range(first_constant, len(sources)) if needed[i]]
 
     ends = [body.src[i] for i in (*moving, *results)]
-    seeds = [_parameter(end.dtype, end.shape) for end in ends]
+    seeds = [parameter(end.dtype, end.shape) for end in ends]
     wanted = [parameters[i] for i in (*moving, *by_step, *summed)]
     transposed = gradients(ends, seeds, wanted, unreached="zero")
     below = set(toposort(transposed))

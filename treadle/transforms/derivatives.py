@@ -9,7 +9,7 @@ from typing import Any
 from treadle.engine.history import fold, track, unfold
 from treadle.engine.storage import memory
 from treadle.graph import build
-from treadle.graph import scan as loops
+from treadle.graph.body import substitute
 from treadle.graph.grad import gradients
 from treadle.graph.tree import flatten, unflatten
 from treadle.ir.node import Node
@@ -57,7 +57,7 @@ def value_and_grad(
         seed = build.const(1, result.dtype, result.node.shape)
         root, folded = unfold(result.node)
         found = fold(gradients([root], [seed], wanted, unreached="zero"), folded)
-        nodes = loops.substitute([result.node, *found], given)
+        nodes = substitute([result.node, *found], given)
         value, *parts = [Tensor._of(node, result.bindings) for node in nodes]
         left = iter(parts)
         trees = [unflatten(s, [next(left) for _ in range(count)]) for s, count in structures]
