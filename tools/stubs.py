@@ -37,7 +37,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from treadle.dims import Dim
-from treadle.graph.convolution import Padding, Sizes
+from treadle.graph.windows import Padding, Sizes
 from treadle.ir.dtype import DType
 from treadle.tensor import Tensor
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from treadle.dims import Dim
-from treadle.graph.convolution import Padding, Sizes
+from treadle.graph.windows import Padding, Sizes
 from treadle.ir.dtype import DType
 from treadle.tensor import Tensor
 
@@ -161,132 +161,6 @@ class Vocabulary:
         dilation: Sizes = 1,
     ) -> Tensor:
         """`conv_transpose3d`, with the result put into this tensor. Returns it."""
-
-    def max_pool1d(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        ceil_mode: builtins.bool = False,
-    ) -> Tensor:
-        """The greatest element of each window over the last 1 dimension(s)."""
-
-    def max_pool1d_(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        ceil_mode: builtins.bool = False,
-    ) -> Tensor:
-        """`max_pool1d`, with the result put into this tensor. Returns it."""
-
-    def max_pool2d(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        ceil_mode: builtins.bool = False,
-    ) -> Tensor:
-        """The greatest element of each window over the last 2 dimension(s)."""
-
-    def max_pool2d_(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        ceil_mode: builtins.bool = False,
-    ) -> Tensor:
-        """`max_pool2d`, with the result put into this tensor. Returns it."""
-
-    def max_pool3d(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        ceil_mode: builtins.bool = False,
-    ) -> Tensor:
-        """The greatest element of each window over the last 3 dimension(s)."""
-
-    def max_pool3d_(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        ceil_mode: builtins.bool = False,
-    ) -> Tensor:
-        """`max_pool3d`, with the result put into this tensor. Returns it."""
-
-    def avg_pool1d(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        ceil_mode: builtins.bool = False,
-        count_include_pad: builtins.bool = True,
-        divisor_override: builtins.int | None = None,
-    ) -> Tensor:
-        """The mean of each window over the last 1 dimension(s)."""
-
-    def avg_pool1d_(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        ceil_mode: builtins.bool = False,
-        count_include_pad: builtins.bool = True,
-        divisor_override: builtins.int | None = None,
-    ) -> Tensor:
-        """`avg_pool1d`, with the result put into this tensor. Returns it."""
-
-    def avg_pool2d(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        ceil_mode: builtins.bool = False,
-        count_include_pad: builtins.bool = True,
-        divisor_override: builtins.int | None = None,
-    ) -> Tensor:
-        """The mean of each window over the last 2 dimension(s)."""
-
-    def avg_pool2d_(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        ceil_mode: builtins.bool = False,
-        count_include_pad: builtins.bool = True,
-        divisor_override: builtins.int | None = None,
-    ) -> Tensor:
-        """`avg_pool2d`, with the result put into this tensor. Returns it."""
-
-    def avg_pool3d(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        ceil_mode: builtins.bool = False,
-        count_include_pad: builtins.bool = True,
-        divisor_override: builtins.int | None = None,
-    ) -> Tensor:
-        """The mean of each window over the last 3 dimension(s)."""
-
-    def avg_pool3d_(
-        self,
-        kernel_size: Sizes = 2,
-        stride: Sizes = None,
-        padding: Padding = 0,
-        ceil_mode: builtins.bool = False,
-        count_include_pad: builtins.bool = True,
-        divisor_override: builtins.int | None = None,
-    ) -> Tensor:
-        """`avg_pool3d`, with the result put into this tensor. Returns it."""
 
     def add(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
         """x + alpha * other."""
@@ -764,134 +638,6 @@ class Vocabulary:
     ) -> Tensor:
         """`steps` numbers at equal distances from `start` to exactly `end`."""
 
-    def exp(self) -> Tensor:
-        """e to the power x, in floating point."""
-
-    def exp_(self) -> Tensor:
-        """`exp`, with the result put into this tensor. Returns it."""
-
-    def exp2(self) -> Tensor:
-        """2 to the power x, in floating point."""
-
-    def exp2_(self) -> Tensor:
-        """`exp2`, with the result put into this tensor. Returns it."""
-
-    def expm1(self) -> Tensor:
-        """exp(x) - 1, exact near 0, in floating point."""
-
-    def expm1_(self) -> Tensor:
-        """`expm1`, with the result put into this tensor. Returns it."""
-
-    def log(self) -> Tensor:
-        """The natural logarithm; -inf of 0, NaN below, in floating point."""
-
-    def log_(self) -> Tensor:
-        """`log`, with the result put into this tensor. Returns it."""
-
-    def log2(self) -> Tensor:
-        """The logarithm to base 2; -inf of 0, NaN below, in floating point."""
-
-    def log2_(self) -> Tensor:
-        """`log2`, with the result put into this tensor. Returns it."""
-
-    def log1p(self) -> Tensor:
-        """log(1 + x), exact near 0, in floating point."""
-
-    def log1p_(self) -> Tensor:
-        """`log1p`, with the result put into this tensor. Returns it."""
-
-    def sqrt(self) -> Tensor:
-        """The square root; NaN below 0, in floating point."""
-
-    def sqrt_(self) -> Tensor:
-        """`sqrt`, with the result put into this tensor. Returns it."""
-
-    def sin(self) -> Tensor:
-        """The sine of x radians, in floating point."""
-
-    def sin_(self) -> Tensor:
-        """`sin`, with the result put into this tensor. Returns it."""
-
-    def cos(self) -> Tensor:
-        """The cosine of x radians, in floating point."""
-
-    def cos_(self) -> Tensor:
-        """`cos`, with the result put into this tensor. Returns it."""
-
-    def tan(self) -> Tensor:
-        """The tangent of x radians, in floating point."""
-
-    def tan_(self) -> Tensor:
-        """`tan`, with the result put into this tensor. Returns it."""
-
-    def atan(self) -> Tensor:
-        """The angle, in radians, whose tangent is x, in floating point."""
-
-    def atan_(self) -> Tensor:
-        """`atan`, with the result put into this tensor. Returns it."""
-
-    def tanh(self) -> Tensor:
-        """The hyperbolic tangent, in floating point."""
-
-    def tanh_(self) -> Tensor:
-        """`tanh`, with the result put into this tensor. Returns it."""
-
-    def erf(self) -> Tensor:
-        """The error function, in floating point."""
-
-    def erf_(self) -> Tensor:
-        """`erf`, with the result put into this tensor. Returns it."""
-
-    def log10(self) -> Tensor:
-        """The logarithm to base 10, in floating point; -inf of 0, NaN below."""
-
-    def log10_(self) -> Tensor:
-        """`log10`, with the result put into this tensor. Returns it."""
-
-    def sinh(self) -> Tensor:
-        """The hyperbolic sine, exact near 0: there, with t = expm1(x), it is (t + t/(t + 1)) /
-        2."""
-
-    def sinh_(self) -> Tensor:
-        """`sinh`, with the result put into this tensor. Returns it."""
-
-    def cosh(self) -> Tensor:
-        """The hyperbolic cosine."""
-
-    def cosh_(self) -> Tensor:
-        """`cosh`, with the result put into this tensor. Returns it."""
-
-    def relu(self) -> Tensor:
-        """x where it is above 0, else 0; NaN stays NaN."""
-
-    def relu_(self) -> Tensor:
-        """`relu`, with the result put into this tensor. Returns it."""
-
-    def sigmoid(self) -> Tensor:
-        """1 / (1 + exp(-x))."""
-
-    def sigmoid_(self) -> Tensor:
-        """`sigmoid`, with the result put into this tensor. Returns it."""
-
-    def silu(self) -> Tensor:
-        """x * sigmoid(x)."""
-
-    def silu_(self) -> Tensor:
-        """`silu`, with the result put into this tensor. Returns it."""
-
-    def swish(self) -> Tensor:
-        """x * sigmoid(x)."""
-
-    def swish_(self) -> Tensor:
-        """`swish`, with the result put into this tensor. Returns it."""
-
-    def gelu(self, approximate: str = "none") -> Tensor:
-        """x times the probability that a normal variable is below x: x/2 * (1 + erf(x/sqrt 2));
-        with approximate="tanh", x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))."""
-
-    def gelu_(self, approximate: str = "none") -> Tensor:
-        """`gelu`, with the result put into this tensor. Returns it."""
-
     def reshape(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
         """The elements in row-major order in another shape, given as sizes or as one tuple; one
         size may be -1."""
@@ -1180,363 +926,133 @@ class Vocabulary:
     def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         """`triu`, with the result put into this tensor. Returns it."""
 
-    def matmul(self, other: Array) -> Tensor:
-        """The matrix product `@`: (.., m, k) @ (.., k, n) -> (.., m, n), leading dimensions
-        broadcast."""
+    def exp(self) -> Tensor:
+        """e to the power x, in floating point."""
 
-    def matmul_(self, other: Array) -> Tensor:
-        """`matmul`, with the result put into this tensor. Returns it."""
+    def exp_(self) -> Tensor:
+        """`exp`, with the result put into this tensor. Returns it."""
 
-    def dot(self, tensor: Array) -> Tensor:
-        """The sum of the products of two vectors."""
+    def exp2(self) -> Tensor:
+        """2 to the power x, in floating point."""
 
-    def dot_(self, tensor: Array) -> Tensor:
-        """`dot`, with the result put into this tensor. Returns it."""
+    def exp2_(self) -> Tensor:
+        """`exp2`, with the result put into this tensor. Returns it."""
 
-    def mv(self, vec: Array) -> Tensor:
-        """A matrix times a vector."""
+    def expm1(self) -> Tensor:
+        """exp(x) - 1, exact near 0, in floating point."""
 
-    def mv_(self, vec: Array) -> Tensor:
-        """`mv`, with the result put into this tensor. Returns it."""
+    def expm1_(self) -> Tensor:
+        """`expm1`, with the result put into this tensor. Returns it."""
 
-    def mm(self, mat2: Array) -> Tensor:
-        """A matrix times a matrix."""
+    def log(self) -> Tensor:
+        """The natural logarithm; -inf of 0, NaN below, in floating point."""
 
-    def mm_(self, mat2: Array) -> Tensor:
-        """`mm`, with the result put into this tensor. Returns it."""
+    def log_(self) -> Tensor:
+        """`log`, with the result put into this tensor. Returns it."""
 
-    def bmm(self, mat2: Array) -> Tensor:
-        """As many matrix products as the two tensors have matrices: (b, m, k) with (b, k, n)."""
+    def log2(self) -> Tensor:
+        """The logarithm to base 2; -inf of 0, NaN below, in floating point."""
 
-    def bmm_(self, mat2: Array) -> Tensor:
-        """`bmm`, with the result put into this tensor. Returns it."""
+    def log2_(self) -> Tensor:
+        """`log2`, with the result put into this tensor. Returns it."""
 
-    def outer(self, vec2: Array) -> Tensor:
-        """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""
+    def log1p(self) -> Tensor:
+        """log(1 + x), exact near 0, in floating point."""
 
-    def outer_(self, vec2: Array) -> Tensor:
-        """`outer`, with the result put into this tensor. Returns it."""
+    def log1p_(self) -> Tensor:
+        """`log1p`, with the result put into this tensor. Returns it."""
 
-    def addmm(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """beta * x + alpha * (mat1 @ mat2)."""
+    def sqrt(self) -> Tensor:
+        """The square root; NaN below 0, in floating point."""
 
-    def addmm_(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`addmm`, with the result put into this tensor. Returns it."""
+    def sqrt_(self) -> Tensor:
+        """`sqrt`, with the result put into this tensor. Returns it."""
 
-    def mse_loss(self, target: Array, reduction: str = "mean") -> Tensor:
-        """The squared differences. x and target have one shape (they do not broadcast)."""
+    def sin(self) -> Tensor:
+        """The sine of x radians, in floating point."""
 
-    def mse_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
-        """`mse_loss`, with the result put into this tensor. Returns it."""
+    def sin_(self) -> Tensor:
+        """`sin`, with the result put into this tensor. Returns it."""
 
-    def l1_loss(self, target: Array, reduction: str = "mean") -> Tensor:
-        """The absolute differences. x and target have one shape (they do not broadcast)."""
+    def cos(self) -> Tensor:
+        """The cosine of x radians, in floating point."""
 
-    def l1_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
-        """`l1_loss`, with the result put into this tensor. Returns it."""
+    def cos_(self) -> Tensor:
+        """`cos`, with the result put into this tensor. Returns it."""
 
-    def binary_cross_entropy(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
-        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+    def tan(self) -> Tensor:
+        """The tangent of x radians, in floating point."""
 
-    def binary_cross_entropy_(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """`binary_cross_entropy`, with the result put into this tensor. Returns it."""
+    def tan_(self) -> Tensor:
+        """`tan`, with the result put into this tensor. Returns it."""
 
-    def binary_crossentropy(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
-        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+    def atan(self) -> Tensor:
+        """The angle, in radians, whose tangent is x, in floating point."""
 
-    def binary_crossentropy_(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """`binary_crossentropy`, with the result put into this tensor. Returns it."""
+    def atan_(self) -> Tensor:
+        """`atan`, with the result put into this tensor. Returns it."""
 
-    def binary_cross_entropy_with_logits(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+    def tanh(self) -> Tensor:
+        """The hyperbolic tangent, in floating point."""
 
-    def binary_cross_entropy_with_logits_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """`binary_cross_entropy_with_logits`, with the result put into this tensor. Returns it."""
+    def tanh_(self) -> Tensor:
+        """`tanh`, with the result put into this tensor. Returns it."""
 
-    def binary_crossentropy_logits(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+    def erf(self) -> Tensor:
+        """The error function, in floating point."""
 
-    def binary_crossentropy_logits_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """`binary_crossentropy_logits`, with the result put into this tensor. Returns it."""
+    def erf_(self) -> Tensor:
+        """`erf`, with the result put into this tensor. Returns it."""
 
-    def nll_loss(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-    ) -> Tensor:
-        """-x at the target's class, for logarithms of probabilities x."""
+    def log10(self) -> Tensor:
+        """The logarithm to base 10, in floating point; -inf of 0, NaN below."""
 
-    def nll_loss_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-    ) -> Tensor:
-        """`nll_loss`, with the result put into this tensor. Returns it."""
+    def log10_(self) -> Tensor:
+        """`log10`, with the result put into this tensor. Returns it."""
 
-    def cross_entropy(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-        label_smoothing: builtins.float = 0.0,
-    ) -> Tensor:
-        """The cross entropy of softmax(x) along the classes, and a target: -log of the probability
-        that x gives to the target's class."""
+    def sinh(self) -> Tensor:
+        """The hyperbolic sine, exact near 0: there, with t = expm1(x), it is (t + t/(t + 1)) /
+        2."""
 
-    def cross_entropy_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-        label_smoothing: builtins.float = 0.0,
-    ) -> Tensor:
-        """`cross_entropy`, with the result put into this tensor. Returns it."""
+    def sinh_(self) -> Tensor:
+        """`sinh`, with the result put into this tensor. Returns it."""
 
-    @staticmethod
-    def rand(
-        *_size: Any,
-        dtype: DTypeLike | None = None,
-        size: Any = ...,
-        shape: Any = ...,
-        generator_key: builtins.int | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """Uniform on [0, 1): every multiple of 2**-24 (float64: 2**-53) is equally likely."""
+    def cosh(self) -> Tensor:
+        """The hyperbolic cosine."""
 
-    @staticmethod
-    def uniform(
-        *_size: Any,
-        low: builtins.float = 0.0,
-        high: builtins.float = 1.0,
-        dtype: DTypeLike | None = None,
-        size: Any = ...,
-        shape: Any = ...,
-        generator_key: builtins.int | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """Uniform from `low` up to `high`."""
+    def cosh_(self) -> Tensor:
+        """`cosh`, with the result put into this tensor. Returns it."""
 
-    @staticmethod
-    def randn(
-        *_size: Any,
-        dtype: DTypeLike | None = None,
-        size: Any = ...,
-        shape: Any = ...,
-        generator_key: builtins.int | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """Normal numbers of mean 0 and variance 1."""
+    def relu(self) -> Tensor:
+        """x where it is above 0, else 0; NaN stays NaN."""
 
-    @staticmethod
-    def normal(
-        *_size: Any,
-        mean: builtins.float = 0.0,
-        std: builtins.float = 1.0,
-        dtype: DTypeLike | None = None,
-        size: Any = ...,
-        shape: Any = ...,
-        generator_key: builtins.int | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """Normal numbers of a mean and a standard deviation (0 or more)."""
+    def relu_(self) -> Tensor:
+        """`relu`, with the result put into this tensor. Returns it."""
 
-    @staticmethod
-    def randint(
-        low: builtins.int,
-        high: Any = None,
-        size: Any = None,
-        *,
-        dtype: DTypeLike | None = None,
-        shape: Any = ...,
-        generator_key: builtins.int | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """Integers from `low` up to, without, `high`: randint(low, high, size), or randint(high,
-        size) from 0. int64 unless `dtype` is given."""
+    def sigmoid(self) -> Tensor:
+        """1 / (1 + exp(-x))."""
 
-    @staticmethod
-    def bernoulli(
-        x: Operand,
-        *,
-        size: Any = None,
-        dtype: DTypeLike | None = None,
-        shape: Any = ...,
-        generator_key: builtins.int | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """1 with the probability that each element of x gives, else 0; of the shape and dtype of
-        x."""
+    def sigmoid_(self) -> Tensor:
+        """`sigmoid`, with the result put into this tensor. Returns it."""
 
-    @staticmethod
-    def randperm(
-        n: builtins.int,
-        *,
-        dtype: DTypeLike | None = None,
-        generator_key: builtins.int | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """The numbers 0 .. n-1 in random order, int64 unless `dtype` is given."""
+    def silu(self) -> Tensor:
+        """x * sigmoid(x)."""
 
-    def linear(self, weight: Array, bias: Array | None = None) -> Tensor:
-        """x times the transposed weight, plus the bias, along the last dimension."""
+    def silu_(self) -> Tensor:
+        """`silu`, with the result put into this tensor. Returns it."""
 
-    def linear_(self, weight: Array, bias: Array | None = None) -> Tensor:
-        """`linear`, with the result put into this tensor. Returns it."""
+    def swish(self) -> Tensor:
+        """x * sigmoid(x)."""
 
-    def embedding(self, weight: Array, padding_idx: builtins.int | None = None) -> Tensor:
-        """The rows of a table that ids name: ids (..) and weight (rows, ..) give (.., ..)."""
+    def swish_(self) -> Tensor:
+        """`swish`, with the result put into this tensor. Returns it."""
 
-    def embedding_(self, weight: Array, padding_idx: builtins.int | None = None) -> Tensor:
-        """`embedding`, with the result put into this tensor. Returns it."""
+    def gelu(self, approximate: str = "none") -> Tensor:
+        """x times the probability that a normal variable is below x: x/2 * (1 + erf(x/sqrt 2));
+        with approximate="tanh", x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))."""
 
-    def softmax(
-        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
-    ) -> Tensor:
-        """exp(x) divided by its sum along a dimension: positive numbers that add up to 1."""
-
-    def softmax_(
-        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
-    ) -> Tensor:
-        """`softmax`, with the result put into this tensor. Returns it."""
-
-    def log_softmax(
-        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
-    ) -> Tensor:
-        """The logarithm of `softmax`, exact where softmax itself would be 0. dtype: what x is cast
-        to first."""
-
-    def log_softmax_(
-        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
-    ) -> Tensor:
-        """`log_softmax`, with the result put into this tensor. Returns it."""
-
-    def layer_norm(
-        self,
-        normalized_shape: Any,
-        weight: Array | None = None,
-        bias: Array | None = None,
-        eps: builtins.float = 1e-05,
-    ) -> Tensor:
-        """x with mean 0 and variance 1 over its last dimensions, times weight, plus bias."""
-
-    def layer_norm_(
-        self,
-        normalized_shape: Any,
-        weight: Array | None = None,
-        bias: Array | None = None,
-        eps: builtins.float = 1e-05,
-    ) -> Tensor:
-        """`layer_norm`, with the result put into this tensor. Returns it."""
-
-    def rms_norm(
-        self, normalized_shape: Any, weight: Array | None = None, eps: builtins.float | None = None
-    ) -> Tensor:
-        """x divided by its root mean square over its last dimensions, times weight."""
-
-    def rms_norm_(
-        self, normalized_shape: Any, weight: Array | None = None, eps: builtins.float | None = None
-    ) -> Tensor:
-        """`rms_norm`, with the result put into this tensor. Returns it."""
-
-    def batch_norm(
-        self,
-        mean: Array,
-        var: Array,
-        weight: Array | None = None,
-        bias: Array | None = None,
-        eps: builtins.float = 1e-05,
-    ) -> Tensor:
-        """(x - mean) / sqrt(var + eps) * weight + bias, with one number each per channel."""
-
-    def batch_norm_(
-        self,
-        mean: Array,
-        var: Array,
-        weight: Array | None = None,
-        bias: Array | None = None,
-        eps: builtins.float = 1e-05,
-    ) -> Tensor:
-        """`batch_norm`, with the result put into this tensor. Returns it."""
-
-    def batch_statistics(self) -> tuple[Tensor, Tensor]:
-        """(mean, variance) of each channel of x (batch, channels, ..): sums divided by the number
-        of elements, not one less."""
-
-    def group_norm(
-        self,
-        num_groups: builtins.int,
-        weight: Array | None = None,
-        bias: Array | None = None,
-        eps: builtins.float = 1e-05,
-    ) -> Tensor:
-        """x with mean 0 and variance 1 within each of `num_groups` parts of its channels, for every
-        sample, times weight, plus bias."""
-
-    def group_norm_(
-        self,
-        num_groups: builtins.int,
-        weight: Array | None = None,
-        bias: Array | None = None,
-        eps: builtins.float = 1e-05,
-    ) -> Tensor:
-        """`group_norm`, with the result put into this tensor. Returns it."""
-
-    def dropout(self, p: builtins.float = 0.5, *, random_key: Any = ...) -> Tensor:
-        """x with each element set to 0 with probability p, and the others divided by 1 - p."""
-
-    def scaled_dot_product_attention(
-        self,
-        key: Array,
-        value: Array,
-        attn_mask: Array | None = None,
-        dropout_p: builtins.float = 0.0,
-        is_causal: builtins.bool = False,
-        scale: builtins.float | None = None,
-        enable_gqa: builtins.bool = False,
-        *,
-        random_key: Any = ...,
-    ) -> Tensor:
-        """softmax(query key^T * scale + mask) value, the softmax along the keys."""
+    def gelu_(self, approximate: str = "none") -> Tensor:
+        """`gelu`, with the result put into this tensor. Returns it."""
 
     def sum(
         self,
@@ -1895,6 +1411,897 @@ class Vocabulary:
     @overload
     def cumsum_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
         """`cumsum`, with the result put into this tensor. Returns it."""
+
+    def embedding(
+        self,
+        weight: Array,
+        padding_idx: builtins.int | None = None,
+        scale_grad_by_freq: builtins.bool = False,
+    ) -> Tensor:
+        """The rows of a table that ids name: ids (..) and weight (rows, ..) give (.., ..)."""
+
+    def embedding_(
+        self,
+        weight: Array,
+        padding_idx: builtins.int | None = None,
+        scale_grad_by_freq: builtins.bool = False,
+    ) -> Tensor:
+        """`embedding`, with the result put into this tensor. Returns it."""
+
+    def embedding_bag(
+        self,
+        weight: Array,
+        offsets: Array | None = None,
+        scale_grad_by_freq: builtins.bool = False,
+        mode: str = "mean",
+        per_sample_weights: Array | None = None,
+        include_last_offset: builtins.bool = False,
+        padding_idx: builtins.int | None = None,
+    ) -> Tensor:
+        """The rows of a table that each bag of ids names, reduced to one: (bags, dimension)."""
+
+    def embedding_bag_(
+        self,
+        weight: Array,
+        offsets: Array | None = None,
+        scale_grad_by_freq: builtins.bool = False,
+        mode: str = "mean",
+        per_sample_weights: Array | None = None,
+        include_last_offset: builtins.bool = False,
+        padding_idx: builtins.int | None = None,
+    ) -> Tensor:
+        """`embedding_bag`, with the result put into this tensor. Returns it."""
+
+    def matmul(self, other: Array) -> Tensor:
+        """The matrix product `@`: (.., m, k) @ (.., k, n) -> (.., m, n), leading dimensions
+        broadcast."""
+
+    def matmul_(self, other: Array) -> Tensor:
+        """`matmul`, with the result put into this tensor. Returns it."""
+
+    def dot(self, tensor: Array) -> Tensor:
+        """The sum of the products of two vectors."""
+
+    def dot_(self, tensor: Array) -> Tensor:
+        """`dot`, with the result put into this tensor. Returns it."""
+
+    def mv(self, vec: Array) -> Tensor:
+        """A matrix times a vector."""
+
+    def mv_(self, vec: Array) -> Tensor:
+        """`mv`, with the result put into this tensor. Returns it."""
+
+    def mm(self, mat2: Array) -> Tensor:
+        """A matrix times a matrix."""
+
+    def mm_(self, mat2: Array) -> Tensor:
+        """`mm`, with the result put into this tensor. Returns it."""
+
+    def bmm(self, mat2: Array) -> Tensor:
+        """As many matrix products as the two tensors have matrices: (b, m, k) with (b, k, n)."""
+
+    def bmm_(self, mat2: Array) -> Tensor:
+        """`bmm`, with the result put into this tensor. Returns it."""
+
+    def outer(self, vec2: Array) -> Tensor:
+        """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""
+
+    def outer_(self, vec2: Array) -> Tensor:
+        """`outer`, with the result put into this tensor. Returns it."""
+
+    def addmm(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * x + alpha * (mat1 @ mat2)."""
+
+    def addmm_(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addmm`, with the result put into this tensor. Returns it."""
+
+    def mse_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+        """The squared differences. x and target have one shape (they do not broadcast)."""
+
+    def mse_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+        """`mse_loss`, with the result put into this tensor. Returns it."""
+
+    def l1_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+        """The absolute differences. x and target have one shape (they do not broadcast)."""
+
+    def l1_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+        """`l1_loss`, with the result put into this tensor. Returns it."""
+
+    def binary_cross_entropy(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
+        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+
+    def binary_cross_entropy_(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """`binary_cross_entropy`, with the result put into this tensor. Returns it."""
+
+    def binary_crossentropy(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
+        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+
+    def binary_crossentropy_(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """`binary_crossentropy`, with the result put into this tensor. Returns it."""
+
+    def binary_cross_entropy_with_logits(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+
+    def binary_cross_entropy_with_logits_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """`binary_cross_entropy_with_logits`, with the result put into this tensor. Returns it."""
+
+    def binary_crossentropy_logits(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+
+    def binary_crossentropy_logits_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """`binary_crossentropy_logits`, with the result put into this tensor. Returns it."""
+
+    def nll_loss(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """-x at the target's class, for logarithms of probabilities x."""
+
+    def nll_loss_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """`nll_loss`, with the result put into this tensor. Returns it."""
+
+    def cross_entropy(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+        label_smoothing: builtins.float = 0.0,
+    ) -> Tensor:
+        """The cross entropy of softmax(x) along the classes, and a target: -log of the probability
+        that x gives to the target's class."""
+
+    def cross_entropy_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+        label_smoothing: builtins.float = 0.0,
+    ) -> Tensor:
+        """`cross_entropy`, with the result put into this tensor. Returns it."""
+
+    def layer_norm(
+        self,
+        normalized_shape: Any,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """x with mean 0 and variance 1 over its last dimensions, times weight, plus bias."""
+
+    def layer_norm_(
+        self,
+        normalized_shape: Any,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """`layer_norm`, with the result put into this tensor. Returns it."""
+
+    def rms_norm(
+        self, normalized_shape: Any, weight: Array | None = None, eps: builtins.float | None = None
+    ) -> Tensor:
+        """x divided by its root mean square over its last dimensions, times weight."""
+
+    def rms_norm_(
+        self, normalized_shape: Any, weight: Array | None = None, eps: builtins.float | None = None
+    ) -> Tensor:
+        """`rms_norm`, with the result put into this tensor. Returns it."""
+
+    def batch_norm(
+        self,
+        mean: Array,
+        var: Array,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """(x - mean) / sqrt(var + eps) * weight + bias, with one number each per channel."""
+
+    def batch_norm_(
+        self,
+        mean: Array,
+        var: Array,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """`batch_norm`, with the result put into this tensor. Returns it."""
+
+    def batch_statistics(self) -> tuple[Tensor, Tensor]:
+        """(mean, variance) of each channel of x (batch, channels, ..): sums divided by the number
+        of elements, not one less."""
+
+    def group_norm(
+        self,
+        num_groups: builtins.int,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """x with mean 0 and variance 1 within each of `num_groups` parts of its channels, for every
+        sample, times weight, plus bias."""
+
+    def group_norm_(
+        self,
+        num_groups: builtins.int,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """`group_norm`, with the result put into this tensor. Returns it."""
+
+    def groupnorm(
+        self,
+        num_groups: builtins.int,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """x with mean 0 and variance 1 within each of `num_groups` parts of its channels, for every
+        sample, times weight, plus bias."""
+
+    def groupnorm_(
+        self,
+        num_groups: builtins.int,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: builtins.float = 1e-05,
+    ) -> Tensor:
+        """`groupnorm`, with the result put into this tensor. Returns it."""
+
+    def instance_norm(
+        self, weight: Array | None = None, bias: Array | None = None, eps: builtins.float = 1e-05
+    ) -> Tensor:
+        """x with mean 0 and variance 1 within each channel of each sample, times weight, plus
+        bias."""
+
+    def instance_norm_(
+        self, weight: Array | None = None, bias: Array | None = None, eps: builtins.float = 1e-05
+    ) -> Tensor:
+        """`instance_norm`, with the result put into this tensor. Returns it."""
+
+    def instancenorm(
+        self, weight: Array | None = None, bias: Array | None = None, eps: builtins.float = 1e-05
+    ) -> Tensor:
+        """x with mean 0 and variance 1 within each channel of each sample, times weight, plus
+        bias."""
+
+    def instancenorm_(
+        self, weight: Array | None = None, bias: Array | None = None, eps: builtins.float = 1e-05
+    ) -> Tensor:
+        """`instancenorm`, with the result put into this tensor. Returns it."""
+
+    def layernorm(self, dim: Any = -1, eps: builtins.float = 1e-05, *, axis: Any = ...) -> Tensor:
+        """x with mean 0 and variance 1 over the given dimensions; see `layer_norm` for weight and
+        bias."""
+
+    def batchnorm(
+        self,
+        weight: Array | None,
+        bias: Array | None,
+        mean: Array,
+        invstd: Array,
+        dim: Any = 1,
+        *,
+        axis: Any = ...,
+    ) -> Tensor:
+        """(x - mean) * invstd * weight + bias along the given dimensions; invstd is 1 /
+        sqrt(variance)."""
+
+    @overload
+    def local_response_norm(
+        self,
+        size: builtins.int,
+        alpha: builtins.float = 0.0001,
+        beta: builtins.float = 0.75,
+        k: builtins.float = 1.0,
+    ) -> Tensor:
+        """x / (k + alpha * m)**beta for m the mean square over `size` neighbouring channels, those
+        outside counting as 0."""
+
+    @overload
+    def local_response_norm(
+        self,
+        *,
+        shape: builtins.int,
+        alpha: builtins.float = 0.0001,
+        beta: builtins.float = 0.75,
+        k: builtins.float = 1.0,
+    ) -> Tensor:
+        """x / (k + alpha * m)**beta for m the mean square over `size` neighbouring channels, those
+        outside counting as 0."""
+
+    @overload
+    def local_response_norm_(
+        self,
+        size: builtins.int,
+        alpha: builtins.float = 0.0001,
+        beta: builtins.float = 0.75,
+        k: builtins.float = 1.0,
+    ) -> Tensor:
+        """`local_response_norm`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def local_response_norm_(
+        self,
+        *,
+        shape: builtins.int,
+        alpha: builtins.float = 0.0001,
+        beta: builtins.float = 0.75,
+        k: builtins.float = 1.0,
+    ) -> Tensor:
+        """`local_response_norm`, with the result put into this tensor. Returns it."""
+
+    def normalize(
+        self, p: builtins.float = 2.0, dim: Any = 1, eps: builtins.float = 1e-12, *, axis: Any = ...
+    ) -> Tensor:
+        """x divided by its p-norm along the given dimensions, which is taken to be at least eps."""
+
+    def normalize_(
+        self, p: builtins.float = 2.0, dim: Any = 1, eps: builtins.float = 1e-12, *, axis: Any = ...
+    ) -> Tensor:
+        """`normalize`, with the result put into this tensor. Returns it."""
+
+    @staticmethod
+    def rand(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Uniform on [0, 1): every multiple of 2**-24 (float64: 2**-53) is equally likely."""
+
+    @staticmethod
+    def uniform(
+        *_size: Any,
+        low: builtins.float = 0.0,
+        high: builtins.float = 1.0,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Uniform from `low` up to `high`."""
+
+    @staticmethod
+    def randn(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Normal numbers of mean 0 and variance 1."""
+
+    @staticmethod
+    def normal(
+        *_size: Any,
+        mean: builtins.float = 0.0,
+        std: builtins.float = 1.0,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Normal numbers of a mean and a standard deviation (0 or more)."""
+
+    @staticmethod
+    def randint(
+        low: builtins.int,
+        high: Any = None,
+        size: Any = None,
+        *,
+        dtype: DTypeLike | None = None,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Integers from `low` up to, without, `high`: randint(low, high, size), or randint(high,
+        size) from 0. int64 unless `dtype` is given."""
+
+    @staticmethod
+    def bernoulli(
+        x: Operand,
+        *,
+        size: Any = None,
+        dtype: DTypeLike | None = None,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """1 with the probability that each element of x gives, else 0; of the shape and dtype of
+        x."""
+
+    @staticmethod
+    def randperm(
+        n: builtins.int,
+        *,
+        dtype: DTypeLike | None = None,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """The numbers 0 .. n-1 in random order, int64 unless `dtype` is given."""
+
+    def linear(self, weight: Array, bias: Array | None = None) -> Tensor:
+        """x times the transposed weight, plus the bias, along the last dimension."""
+
+    def linear_(self, weight: Array, bias: Array | None = None) -> Tensor:
+        """`linear`, with the result put into this tensor. Returns it."""
+
+    def softmax(
+        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
+        """exp(x) divided by its sum along a dimension: positive numbers that add up to 1."""
+
+    def softmax_(
+        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
+        """`softmax`, with the result put into this tensor. Returns it."""
+
+    def log_softmax(
+        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
+        """The logarithm of `softmax`, exact where softmax itself would be 0. dtype: what x is cast
+        to first."""
+
+    def log_softmax_(
+        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
+        """`log_softmax`, with the result put into this tensor. Returns it."""
+
+    def dropout(self, p: builtins.float = 0.5, *, random_key: Any = ...) -> Tensor:
+        """x with each element set to 0 with probability p, and the others divided by 1 - p."""
+
+    def feature_dropout(self, p: builtins.float = 0.5, *, random_key: Any = ...) -> Tensor:
+        """x (batch, channels, ..) with whole channels of samples set to 0 with probability p, and
+        the others divided by 1 - p. random_key: as of `dropout`."""
+
+    def alpha_dropout(self, p: builtins.float = 0.5, *, random_key: Any = ...) -> Tensor:
+        """x with each element set to the least value of `selu` with probability p, and all scaled
+        and shifted so that mean 0 and variance 1 stay. random_key: as of `dropout`."""
+
+    def feature_alpha_dropout(self, p: builtins.float = 0.5, *, random_key: Any = ...) -> Tensor:
+        """`alpha_dropout` of whole channels of x (batch, channels, ..). random_key: as of
+        `dropout`."""
+
+    def scaled_dot_product_attention(
+        self,
+        key: Array,
+        value: Array,
+        attn_mask: Array | None = None,
+        dropout_p: builtins.float = 0.0,
+        is_causal: builtins.bool = False,
+        scale: builtins.float | None = None,
+        enable_gqa: builtins.bool = False,
+        *,
+        random_key: Any = ...,
+    ) -> Tensor:
+        """softmax(query key^T * scale + mask) value, the softmax along the keys."""
+
+    def im2col(
+        self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+    ) -> Tensor:
+        """The windows of x (batch, channels, height, width) as columns: (batch, channels * elements
+        of a window, windows)."""
+
+    def im2col_(
+        self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+    ) -> Tensor:
+        """`im2col`, with the result put into this tensor. Returns it."""
+
+    def col2im(
+        self,
+        output_size: Sizes,
+        kernel_size: Sizes,
+        dilation: Sizes = 1,
+        padding: Sizes = 0,
+        stride: Sizes = 1,
+    ) -> Tensor:
+        """The adjoint of `im2col`: columns (batch, channels * elements of a window, windows) added
+        up where they came from, (batch, channels, height, width)."""
+
+    def col2im_(
+        self,
+        output_size: Sizes,
+        kernel_size: Sizes,
+        dilation: Sizes = 1,
+        padding: Sizes = 0,
+        stride: Sizes = 1,
+    ) -> Tensor:
+        """`col2im`, with the result put into this tensor. Returns it."""
+
+    def max_pool1d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        ceil_mode: builtins.bool = False,
+        return_indices: builtins.bool = False,
+    ) -> Any:
+        """The greatest element of each window over the last 1 dimension(s)."""
+
+    def max_pool2d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        ceil_mode: builtins.bool = False,
+        return_indices: builtins.bool = False,
+    ) -> Any:
+        """The greatest element of each window over the last 2 dimension(s)."""
+
+    def max_pool3d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        ceil_mode: builtins.bool = False,
+        return_indices: builtins.bool = False,
+    ) -> Any:
+        """The greatest element of each window over the last 3 dimension(s)."""
+
+    def avg_pool1d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """The mean of each window over the last 1 dimension(s)."""
+
+    def avg_pool1d_(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """`avg_pool1d`, with the result put into this tensor. Returns it."""
+
+    def avg_pool2d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """The mean of each window over the last 2 dimension(s)."""
+
+    def avg_pool2d_(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """`avg_pool2d`, with the result put into this tensor. Returns it."""
+
+    def avg_pool3d(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """The mean of each window over the last 3 dimension(s)."""
+
+    def avg_pool3d_(
+        self,
+        kernel_size: Sizes = 2,
+        stride: Sizes = None,
+        padding: Padding = 0,
+        ceil_mode: builtins.bool = False,
+        count_include_pad: builtins.bool = True,
+        divisor_override: builtins.int | None = None,
+    ) -> Tensor:
+        """`avg_pool3d`, with the result put into this tensor. Returns it."""
+
+    def lp_pool1d(
+        self,
+        norm_type: builtins.float,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """The norm of each window over the last 1 dimension(s): the root of order `norm_type` of
+        the sum of the powers x**norm_type."""
+
+    def lp_pool1d_(
+        self,
+        norm_type: builtins.float,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """`lp_pool1d`, with the result put into this tensor. Returns it."""
+
+    def lp_pool2d(
+        self,
+        norm_type: builtins.float,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """The norm of each window over the last 2 dimension(s): the root of order `norm_type` of
+        the sum of the powers x**norm_type."""
+
+    def lp_pool2d_(
+        self,
+        norm_type: builtins.float,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """`lp_pool2d`, with the result put into this tensor. Returns it."""
+
+    def lp_pool3d(
+        self,
+        norm_type: builtins.float,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """The norm of each window over the last 3 dimension(s): the root of order `norm_type` of
+        the sum of the powers x**norm_type."""
+
+    def lp_pool3d_(
+        self,
+        norm_type: builtins.float,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        ceil_mode: builtins.bool = False,
+    ) -> Tensor:
+        """`lp_pool3d`, with the result put into this tensor. Returns it."""
+
+    def adaptive_max_pool1d(self, output_size: Any, return_indices: builtins.bool = False) -> Any:
+        """The greatest element of each of `output_size` windows that divide the last 1 dimension(s)
+        as evenly as possible."""
+
+    def adaptive_max_pool2d(self, output_size: Any, return_indices: builtins.bool = False) -> Any:
+        """The greatest element of each of `output_size` windows that divide the last 2 dimension(s)
+        as evenly as possible."""
+
+    def adaptive_max_pool3d(self, output_size: Any, return_indices: builtins.bool = False) -> Any:
+        """The greatest element of each of `output_size` windows that divide the last 3 dimension(s)
+        as evenly as possible."""
+
+    def adaptive_avg_pool1d(self, output_size: Any) -> Tensor:
+        """The mean of each of `output_size` windows that divide the last 1 dimension(s) as evenly
+        as possible."""
+
+    def adaptive_avg_pool1d_(self, output_size: Any) -> Tensor:
+        """`adaptive_avg_pool1d`, with the result put into this tensor. Returns it."""
+
+    def adaptive_avg_pool2d(self, output_size: Any) -> Tensor:
+        """The mean of each of `output_size` windows that divide the last 2 dimension(s) as evenly
+        as possible."""
+
+    def adaptive_avg_pool2d_(self, output_size: Any) -> Tensor:
+        """`adaptive_avg_pool2d`, with the result put into this tensor. Returns it."""
+
+    def adaptive_avg_pool3d(self, output_size: Any) -> Tensor:
+        """The mean of each of `output_size` windows that divide the last 3 dimension(s) as evenly
+        as possible."""
+
+    def adaptive_avg_pool3d_(self, output_size: Any) -> Tensor:
+        """`adaptive_avg_pool3d`, with the result put into this tensor. Returns it."""
+
+    def max_unpool1d(
+        self,
+        indices: Array,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        padding: Sizes = 0,
+        output_size: Any = None,
+    ) -> Tensor:
+        """The values that `max_pool1d` with return_indices=True gave, back at their places; 0
+        everywhere else."""
+
+    def max_unpool1d_(
+        self,
+        indices: Array,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        padding: Sizes = 0,
+        output_size: Any = None,
+    ) -> Tensor:
+        """`max_unpool1d`, with the result put into this tensor. Returns it."""
+
+    def max_unpool2d(
+        self,
+        indices: Array,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        padding: Sizes = 0,
+        output_size: Any = None,
+    ) -> Tensor:
+        """The values that `max_pool2d` with return_indices=True gave, back at their places; 0
+        everywhere else."""
+
+    def max_unpool2d_(
+        self,
+        indices: Array,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        padding: Sizes = 0,
+        output_size: Any = None,
+    ) -> Tensor:
+        """`max_unpool2d`, with the result put into this tensor. Returns it."""
+
+    def max_unpool3d(
+        self,
+        indices: Array,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        padding: Sizes = 0,
+        output_size: Any = None,
+    ) -> Tensor:
+        """The values that `max_pool3d` with return_indices=True gave, back at their places; 0
+        everywhere else."""
+
+    def max_unpool3d_(
+        self,
+        indices: Array,
+        kernel_size: Sizes,
+        stride: Sizes = None,
+        padding: Sizes = 0,
+        output_size: Any = None,
+    ) -> Tensor:
+        """`max_unpool3d`, with the result put into this tensor. Returns it."""
+
+    def interpolate(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: builtins.bool | None = None,
+        recompute_scale_factor: builtins.bool | None = None,
+        antialias: builtins.bool = False,
+        *,
+        shape: Any = ...,
+    ) -> Tensor:
+        """x (batch, channels, ..) with other spatial sizes, of which it has 1 to 3."""
+
+    def interpolate_(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: builtins.bool | None = None,
+        recompute_scale_factor: builtins.bool | None = None,
+        antialias: builtins.bool = False,
+        *,
+        shape: Any = ...,
+    ) -> Tensor:
+        """`interpolate`, with the result put into this tensor. Returns it."""
+
+    def pixel_shuffle(self, upscale_factor: builtins.int) -> Tensor:
+        """(.., channels*r*r, height, width) as (.., channels, height*r, width*r): channels become
+        the pixels of squares."""
+
+    def pixel_shuffle_(self, upscale_factor: builtins.int) -> Tensor:
+        """`pixel_shuffle`, with the result put into this tensor. Returns it."""
+
+    def pixel_unshuffle(self, downscale_factor: builtins.int) -> Tensor:
+        """(.., channels, height*r, width*r) as (.., channels*r*r, height, width): what
+        `pixel_shuffle` makes, back."""
+
+    def pixel_unshuffle_(self, downscale_factor: builtins.int) -> Tensor:
+        """`pixel_unshuffle`, with the result put into this tensor. Returns it."""
+
+    def channel_shuffle(self, groups: builtins.int) -> Tensor:
+        """The channels of x (batch, channels, ..), which are so many groups one after the other, in
+        turn from each group."""
+
+    def channel_shuffle_(self, groups: builtins.int) -> Tensor:
+        """`channel_shuffle`, with the result put into this tensor. Returns it."""
+
+    def grid_sample(
+        self,
+        grid: Array,
+        mode: str = "bilinear",
+        padding_mode: str = "zeros",
+        align_corners: builtins.bool | None = None,
+    ) -> Tensor:
+        """The values of x at the places that a grid names, between elements by interpolation."""
+
+    def grid_sample_(
+        self,
+        grid: Array,
+        mode: str = "bilinear",
+        padding_mode: str = "zeros",
+        align_corners: builtins.bool | None = None,
+    ) -> Tensor:
+        """`grid_sample`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def affine_grid(
+        self, size: Sequence[builtins.int], align_corners: builtins.bool | None = None
+    ) -> Tensor:
+        """The grid for `grid_sample` of affine maps: for each place (x, y, 1) of the result, theta
+        times it."""
+
+    @overload
+    def affine_grid(
+        self, *, shape: Sequence[builtins.int], align_corners: builtins.bool | None = None
+    ) -> Tensor:
+        """The grid for `grid_sample` of affine maps: for each place (x, y, 1) of the result, theta
+        times it."""
+
+    @overload
+    def affine_grid_(
+        self, size: Sequence[builtins.int], align_corners: builtins.bool | None = None
+    ) -> Tensor:
+        """`affine_grid`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def affine_grid_(
+        self, *, shape: Sequence[builtins.int], align_corners: builtins.bool | None = None
+    ) -> Tensor:
+        """`affine_grid`, with the result put into this tensor. Returns it."""
 
     @overload
     def gather(self, dim: builtins.int, index: Array) -> Tensor:

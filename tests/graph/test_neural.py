@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import build as b
-from treadle.graph import convolution, losses, neural
+from treadle.graph import convolution, embeddings, losses, neural, normalization, pools
 from treadle.graph.grad import gradients
 from treadle.graph.public import METHODS
 from treadle.ir import index, ops
@@ -184,12 +184,12 @@ def test_convolution_with_a_symbolic_batch_and_size() -> None:
     nodes = [leaf(0, x, shape=(batch, 3, size, 5)), leaf(1, w)]
     y = convolution.conv2d(*nodes, padding=1, stride=(2, 1))
     assert y.shape[0] is batch
-    pooled = convolution.max_pool2d(y, 3, 2, 1, ceil_mode=True)
+    pooled = pools.max_pool2d(y, 3, 2, 1, ceil_mode=True)
     derived = gradients([pooled], [b.ones_like(pooled)], nodes)
     found = evaluate([pooled, *derived], dict(zip(nodes, (x, w))), {"B": 2, "H": 6})
     static = [leaf(0, x), leaf(1, w)]
     y = convolution.conv2d(*static, padding=1, stride=(2, 1))
-    pooled = convolution.max_pool2d(y, 3, 2, 1, ceil_mode=True)
+    pooled = pools.max_pool2d(y, 3, 2, 1, ceil_mode=True)
     derived = gradients([pooled], [b.ones_like(pooled)], static)
     for one, other in zip(found, evaluate([pooled, *derived], dict(zip(static, (x, w))))):
         np.testing.assert_allclose(one, other, rtol=1e-12)
@@ -233,9 +233,7 @@ def test_pools_of_any_geometry(
         places = pooled(x, kernel, stride, pair, dilation, ceil)
         inside = [[p for p in window if 0 <= p < size] for window in places]
         want = np.stack([x[:, window].max(1, initial=-np.inf) for window in inside], 1)
-        found = values(
-            lambda x: convolution.max_pool1d(x, kernel, stride, (pair,), dilation, ceil), x
-        )
+        found = values(lambda x: pools.max_pool1d(x, kernel, stride, (pair,), dilation, ceil), x)
         np.testing.assert_array_equal(found, want)
     if max(pair) <= kernel // 2 and size + sum(pair) >= kernel:
         places = pooled(x, kernel, stride, pair, 1, ceil)
@@ -243,31 +241,29 @@ def test_pools_of_any_geometry(
         counted = [sum(first <= p < last for p in window) for window in places]
         inside = [[p for p in window if 0 <= p < size] for window in places]
         want = np.stack([x[:, w].sum(1) / max(n, 1) for w, n in zip(inside, counted)], 1)
-        found = values(
-            lambda x: convolution.avg_pool1d(x, kernel, stride, (pair,), ceil, include), x
-        )
+        found = values(lambda x: pools.avg_pool1d(x, kernel, stride, (pair,), ceil, include), x)
         np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-15)
 
 
 def test_pools_of_two_dimensions() -> None:
     x = normal(2, 3, 6, 8)
     blocks = x.reshape(2, 3, 3, 2, 4, 2)
-    np.testing.assert_array_equal(values(convolution.max_pool2d, x), blocks.max((3, 5)))
-    np.testing.assert_allclose(values(convolution.avg_pool2d, x), blocks.mean((3, 5)))
+    np.testing.assert_array_equal(values(pools.max_pool2d, x), blocks.max((3, 5)))
+    np.testing.assert_allclose(values(pools.avg_pool2d, x), blocks.mean((3, 5)))
     np.testing.assert_allclose(
-        values(lambda x: convolution.avg_pool2d(x, 2, divisor_override=3), x),
+        values(lambda x: pools.avg_pool2d(x, 2, divisor_override=3), x),
         blocks.sum((3, 5)) / 3,
     )
-    check(lambda x: convolution.max_pool2d(x, 3, 2, 1), x)
-    check(lambda x: convolution.avg_pool2d(x, 3, 2, 1, True, False), x)
-    check(lambda x: convolution.max_pool3d(x, 2, 1), x)
+    check(lambda x: pools.max_pool2d(x, 3, 2, 1), x)
+    check(lambda x: pools.avg_pool2d(x, 3, 2, 1, True, False), x)
+    check(lambda x: pools.max_pool3d(x, 2, 1), x)
 
 
 def test_pools_of_integers() -> None:
     x = np.arange(8).reshape(1, 8)
-    assert values(convolution.max_pool1d, x).tolist() == [[1, 3, 5, 7]]
-    assert values(lambda x: convolution.max_pool1d(x, 3, 2, 1), -x).tolist() == [[0, -1, -3, -5]]
-    assert values(convolution.avg_pool1d, x).dtype == np.float32
+    assert values(pools.max_pool1d, x).tolist() == [[1, 3, 5, 7]]
+    assert values(lambda x: pools.max_pool1d(x, 3, 2, 1), -x).tolist() == [[0, -1, -3, -5]]
+    assert values(pools.avg_pool1d, x).dtype == np.float32
 
 
 # ---- softmax and normalisation -------------------------------------------------------------------
@@ -313,51 +309,53 @@ def normalised(x: Array, axes: tuple[int, ...], eps: float = 1e-5) -> Array:
 
 def test_layer_norm() -> None:
     x, w, c = normal(3, 4, 5), normal(4, 5), normal(4, 5)
-    found = values(lambda x, w, c: neural.layer_norm(x, (4, 5), w, c), x, w, c)
+    found = values(lambda x, w, c: normalization.layer_norm(x, (4, 5), w, c), x, w, c)
     np.testing.assert_allclose(found, normalised(x, (1, 2)) * w + c, rtol=1e-10)
     np.testing.assert_allclose(
-        values(lambda x: neural.layer_norm(x, 5, eps=0.1), x), normalised(x, (2,), 0.1)
+        values(lambda x: normalization.layer_norm(x, 5, eps=0.1), x), normalised(x, (2,), 0.1)
     )
-    check(lambda x, w, c: neural.layer_norm(x, (4, 5), w, c), x, w, c)
+    check(lambda x, w, c: normalization.layer_norm(x, (4, 5), w, c), x, w, c)
 
 
 def test_layer_norm_of_a_large_mean_is_exact() -> None:
     x = (np.arange(64) % 2 + 4096).astype(np.float32)
     np.testing.assert_allclose(
-        values(lambda x: neural.layer_norm(x, 64, eps=0.0), x), 2 * (x % 2) - 1
+        values(lambda x: normalization.layer_norm(x, 64, eps=0.0), x), 2 * (x % 2) - 1
     )
 
 
 def test_rms_norm() -> None:
     x, w = normal(3, 5), normal(5)
     root = np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)
-    found = values(lambda x, w: neural.rms_norm(x, 5, w, 1e-6), x, w)
+    found = values(lambda x, w: normalization.rms_norm(x, 5, w, 1e-6), x, w)
     np.testing.assert_allclose(found, x / root * w)
-    check(lambda x, w: neural.rms_norm(x, 5, w), x, w)
+    check(lambda x, w: normalization.rms_norm(x, 5, w), x, w)
 
 
 def test_batch_norm() -> None:
     x, w, c = normal(4, 3, 5, 2), normal(3), normal(3)
 
     def trained(x: Node, w: Node, c: Node) -> Node:
-        return neural.batch_norm(x, *neural.batch_statistics(x), w, c)
+        return normalization.batch_norm(x, *normalization.batch_statistics(x), w, c)
 
     want = normalised(x, (0, 2, 3)) * w.reshape(3, 1, 1) + c.reshape(3, 1, 1)
     np.testing.assert_allclose(values(trained, x, w, c), want)
     check(trained, x, w, c)
-    mean, var = values(neural.batch_statistics, x)
+    mean, var = values(normalization.batch_statistics, x)
     np.testing.assert_allclose(mean, x.mean((0, 2, 3)))
     np.testing.assert_allclose(var, x.var((0, 2, 3)))
     flat = normal(6, 3)
-    found = values(lambda x, m, v: neural.batch_norm(x, m, v, eps=0.0), flat, c, w * w)
+    found = values(lambda x, m, v: normalization.batch_norm(x, m, v, eps=0.0), flat, c, w * w)
     np.testing.assert_allclose(found, (flat - c) / np.abs(w))
 
 
 def test_group_norm() -> None:
     x, w, c = normal(2, 6, 3), normal(6), normal(6)
     want = normalised(x.reshape(2, 3, 2, 3), (2, 3)).reshape(x.shape) * w[:, None] + c[:, None]
-    np.testing.assert_allclose(values(lambda x, w, c: neural.group_norm(x, 3, w, c), x, w, c), want)
-    check(lambda x, w, c: neural.group_norm(x, 3, w, c), x, w, c)
+    np.testing.assert_allclose(
+        values(lambda x, w, c: normalization.group_norm(x, 3, w, c), x, w, c), want
+    )
+    check(lambda x, w, c: normalization.group_norm(x, 3, w, c), x, w, c)
 
 
 # ---- linear, embedding, dropout ------------------------------------------------------------------
@@ -371,16 +369,16 @@ def test_linear() -> None:
 
 def test_embedding() -> None:
     table, ids = normal(6, 3), np.array([[0, 5], [2, 2]])
-    np.testing.assert_array_equal(values(neural.embedding, ids, table), table[ids])
-    assert values(neural.embedding, np.array(4), table).shape == (3,)
-    check(neural.embedding, ids, table)
+    np.testing.assert_array_equal(values(embeddings.embedding, ids, table), table[ids])
+    assert values(embeddings.embedding, np.array(4), table).shape == (3,)
+    check(embeddings.embedding, ids, table)
     nodes = [leaf(0, ids), leaf(1, table)]
-    rows = neural.embedding(*nodes, padding_idx=-4)
+    rows = embeddings.embedding(*nodes, padding_idx=-4)
     (derived,) = gradients([rows], [b.ones_like(rows)], [nodes[1]])
     (found,) = evaluate([derived], dict(zip(nodes, (ids, table))))
     np.testing.assert_array_equal(found[:, 0], [1, 0, 0, 0, 0, 1])
     with pytest.raises(IndexError, match="6 is out of range"):
-        values(neural.embedding, ids + 1, table)
+        values(embeddings.embedding, ids + 1, table)
 
 
 def test_dropout() -> None:
@@ -622,7 +620,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "padding='full' must be an int of at least 0, or 2 of them",
     ),
     "pool": (
-        lambda: convolution.max_pool2d(z(4, 4), 2, padding=2),
+        lambda: pools.max_pool2d(z(4, 4), 2, padding=2),
         ValueError,
         "padding=2 is more than half of a window that spans 2",
     ),
@@ -632,23 +630,23 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"linear: x of shape \(2, 3\) and a weight of shape \(5, 4\) do not fit",
     ),
     "embedding": (
-        lambda: neural.embedding(z(2, 3), z(5, 4)),
+        lambda: embeddings.embedding(z(2, 3), z(5, 4)),
         TypeError,
         "the ids are float32; they must be integers",
     ),
     "softmax": (lambda: neural.softmax(z(2, 3), 2), IndexError, "dim=2 is out of range"),
     "layer_norm": (
-        lambda: neural.layer_norm(z(2, 3), (2,)),
+        lambda: normalization.layer_norm(z(2, 3), (2,)),
         ValueError,
         r"normalized_shape \(2,\) is not how x of shape \(2, 3\) ends",
     ),
     "batch_norm": (
-        lambda: neural.batch_norm(z(2, 3, 4), z(4), z(4)),
+        lambda: normalization.batch_norm(z(2, 3, 4), z(4), z(4)),
         ValueError,
         r"batch_norm: mean has shape \(4,\); it must have \(3,\)",
     ),
     "group_norm": (
-        lambda: neural.group_norm(z(2, 3, 4), 2),
+        lambda: normalization.group_norm(z(2, 3, 4), 2),
         ValueError,
         "3 channels do not divide into num_groups=2",
     ),

@@ -8,7 +8,18 @@ from running import Inputs, agree, distinct, kernels, largest, leaf, reasons, ru
 
 from treadle.backend.base import Target
 from treadle.graph import build as b
-from treadle.graph import convolution, elementwise, grad, linear, losses, neural, reduction
+from treadle.graph import (
+    convolution,
+    elementwise,
+    embeddings,
+    grad,
+    linear,
+    losses,
+    neural,
+    normalization,
+    pools,
+    reduction,
+)
 from treadle.graph.public import METHODS
 from treadle.ir import index, ops
 from treadle.ir.dtype import float16, float32, float64, int64
@@ -51,14 +62,14 @@ def test_softmax_over_the_first_axis() -> None:
 def test_layer_norm() -> None:
     inputs = Inputs()
     x, weight, bias = inputs.new(2, 6, 8), inputs.new(8), inputs.new(8)
-    assert kernels(agree([neural.layer_norm(x, (8,), weight, bias)], inputs.arrays)) == 1
+    assert kernels(agree([normalization.layer_norm(x, (8,), weight, bias)], inputs.arrays)) == 1
 
 
 def test_batch_norm_with_its_statistics() -> None:
     inputs = Inputs()
     x, weight, bias = inputs.new(4, 6, 3, 3), inputs.new(6), inputs.new(6)
-    mean, variance = neural.batch_statistics(x)
-    plan = agree([neural.batch_norm(x, mean, variance, weight, bias)], inputs.arrays)
+    mean, variance = normalization.batch_statistics(x)
+    plan = agree([normalization.batch_norm(x, mean, variance, weight, bias)], inputs.arrays)
     assert kernels(plan) == 1
 
 
@@ -99,9 +110,9 @@ def test_convolution_with_bias_and_relu() -> None:
 def test_pools() -> None:
     inputs = Inputs()
     x = inputs.new(2, 3, 8, 8)
-    assert kernels(agree([convolution.max_pool2d(x, 2)], inputs.arrays)) == 1
-    assert kernels(agree([convolution.max_pool2d(x, 3, 2, 1)], inputs.arrays)) == 1
-    assert kernels(agree([convolution.avg_pool2d(x, 2)], inputs.arrays)) == 1
+    assert kernels(agree([pools.max_pool2d(x, 2)], inputs.arrays)) == 1
+    assert kernels(agree([pools.max_pool2d(x, 3, 2, 1)], inputs.arrays)) == 1
+    assert kernels(agree([pools.avg_pool2d(x, 2)], inputs.arrays)) == 1
 
 
 def test_argmax_is_one_pass() -> None:
@@ -203,7 +214,7 @@ def test_gradients_of_a_convolution_hold_no_columns() -> None:
 def test_gradient_of_a_pool_without_overlap_has_no_windows() -> None:
     inputs = Inputs()
     x = inputs.new(2, 3, 8, 8)
-    y = convolution.max_pool2d(x, 2)
+    y = pools.max_pool2d(x, 2)
     g = inputs.new(*y.shape)
     plan = agree(grad.gradients([y], [g], [x]), inputs.arrays)
     assert kernels(plan) <= 3
@@ -242,8 +253,8 @@ def test_heads_leave_no_quotient_in_an_index() -> None:
 def test_a_gathered_value_is_stored_and_a_leaf_is_not() -> None:
     inputs = Inputs()
     table, ids = inputs.new(9, 4), inputs.new(5, dtype=int64, high=9)
-    assert kernels(agree([neural.embedding(ids, table)], inputs.arrays)) == 1
-    plan = agree([neural.embedding(ids, b.alu(ops.EXP, table))], inputs.arrays)
+    assert kernels(agree([embeddings.embedding(ids, table)], inputs.arrays)) == 1
+    plan = agree([embeddings.embedding(ids, b.alu(ops.EXP, table))], inputs.arrays)
     assert kernels(plan) == 2
     call = list(plan.calls())[-1]
     assert [check.op for check in call.checks] == [ops.GATHER] and call.may_fail

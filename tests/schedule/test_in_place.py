@@ -3,7 +3,7 @@
 from running import Inputs, agree, distinct, kernels
 
 from treadle.graph import build as b
-from treadle.graph import grad, linear, losses, neural, reduction
+from treadle.graph import embeddings, grad, linear, losses, neural, reduction
 from treadle.ir import ops
 from treadle.ir.dtype import float64, int64
 from treadle.ir.node import Node
@@ -130,7 +130,7 @@ def test_scatter_checks_before_it_writes() -> None:
 def test_checked_kernels_come_before_what_is_overwritten() -> None:
     inputs = Inputs()
     table, ids, x = inputs.new(9, 4), inputs.new(5, dtype=int64, high=9), inputs.new(6, 8)
-    roots = [b.alu(ops.ADD, x, 1.0), neural.embedding(ids, table)]
+    roots = [b.alu(ops.ADD, x, 1.0), embeddings.embedding(ids, table)]
     plan = agree(roots, inputs.arrays, {0: 2})
     assert plan.in_place == {0}
     checked, overwriting = plan.calls()
@@ -141,7 +141,7 @@ def test_an_overwritten_value_that_a_check_needs_is_fresh() -> None:
     inputs = Inputs()
     x, ids = inputs.new(6, 8), inputs.new(3, dtype=int64, high=6)
     new = b.alu(ops.ADD, x, 1.0)
-    plan = agree([new, neural.embedding(ids, new)], inputs.arrays, {0: 0})
+    plan = agree([new, embeddings.embedding(ids, new)], inputs.arrays, {0: 0})
     assert plan.in_place == set()
 
 

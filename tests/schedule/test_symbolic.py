@@ -8,7 +8,7 @@ import pytest
 from running import agree, kernels, leaf, number
 
 from treadle.graph import build as b
-from treadle.graph import grad, linear, movement, neural, reduction
+from treadle.graph import grad, linear, movement, neural, normalization, reduction
 from treadle.ir import index, ops
 from treadle.ir.dtype import float64
 from treadle.ir.node import Node, toposort
@@ -26,7 +26,7 @@ def _heads(x: Node) -> Node:
 CASES: dict[str, tuple[Callable[..., Sequence[Node]], list[tuple[Any, ...]], int]] = {
     "softmax": (lambda x: [neural.softmax(x)], [(T, 8)], 1),
     "softmax over T": (lambda x: [neural.softmax(x, 0)], [(T, 8)], 1),
-    "layer norm": (lambda x: [neural.layer_norm(x, (8,))], [(BATCH, T, 8)], 1),
+    "layer norm": (lambda x: [normalization.layer_norm(x, (8,))], [(BATCH, T, 8)], 1),
     "flat": (lambda x: [b.alu(ops.EXP, x)], [(BATCH, T, 8)], 1),
     "mean": (lambda x: [reduction.mean(x)], [(BATCH, T, 8)], 1),
     "matmul": (lambda x, w: [linear.matmul(x, w)], [(BATCH, T, 8), (8, 4)], 1),

@@ -3,7 +3,18 @@
 from running import Inputs, agree, distinct, kernels, largest
 
 from treadle.graph import build as b
-from treadle.graph import convolution, grad, linear, losses, movement, neural, simplify
+from treadle.graph import (
+    convolution,
+    embeddings,
+    grad,
+    linear,
+    losses,
+    movement,
+    neural,
+    normalization,
+    pools,
+    simplify,
+)
 from treadle.graph.public import METHODS
 from treadle.ir import ops
 from treadle.ir.dtype import float64, int64
@@ -55,11 +66,11 @@ def _convnet(batch: int, side: int, first: int, second: int, classes: int) -> St
     h, t = step.inputs.new(batch, 1, side, side), step.inputs.new(batch, dtype=int64, high=classes)
     h = _relu(convolution.conv2d(h, w(first, 1, 5, 5), w(first)))
     h = _relu(convolution.conv2d(h, w(first, first, 5, 5), w(first)))
-    h = convolution.max_pool2d(h, 2)
+    h = pools.max_pool2d(h, 2)
     h = _relu(convolution.conv2d(h, w(second, first, 3, 3), w(second)))
     h = _relu(convolution.conv2d(h, w(second, second, 3, 3), w(second)))
-    h = neural.batch_norm(h, *neural.batch_statistics(h), w(second), w(second))
-    h = movement.flatten(convolution.max_pool2d(h, 2), 1)
+    h = normalization.batch_norm(h, *normalization.batch_statistics(h), w(second), w(second))
+    h = movement.flatten(pools.max_pool2d(h, 2), 1)
     logits = neural.linear(h, w(classes, h.shape[1]), w(classes))
     step.finish(losses.cross_entropy(logits, t))
     return step
@@ -88,9 +99,9 @@ def _transformer(layers: int, batch: int, time: int, width: int, heads: int, wor
     ids = step.inputs.new(batch, time, dtype=int64, high=words)
     targets = step.inputs.new(batch * time, dtype=int64, high=words)
     table = w(words, width)
-    h = b.alu(ops.ADD, neural.embedding(ids, table), w(time, width))
+    h = b.alu(ops.ADD, embeddings.embedding(ids, table), w(time, width))
     for _ in range(layers):
-        a = neural.layer_norm(h, (width,), w(width), w(width))
+        a = normalization.layer_norm(h, (width,), w(width), w(width))
         a = neural.linear(a, w(3 * width, width), w(3 * width))
         q, k, v = [
             b.permute(
@@ -105,10 +116,10 @@ def _transformer(layers: int, batch: int, time: int, width: int, heads: int, wor
         a = neural.scaled_dot_product_attention(q, k, v, is_causal=True)
         a = b.reshape(b.permute(a, (0, 2, 1, 3)), (batch, time, width))
         h = b.alu(ops.ADD, h, neural.linear(a, w(width, width), w(width)))
-        a = neural.layer_norm(h, (width,), w(width), w(width))
+        a = normalization.layer_norm(h, (width,), w(width), w(width))
         a = GELU(neural.linear(a, w(4 * width, width), w(4 * width)))
         h = b.alu(ops.ADD, h, neural.linear(a, w(width, 4 * width), w(width)))
-    h = neural.layer_norm(h, (width,), w(width), w(width))
+    h = normalization.layer_norm(h, (width,), w(width), w(width))
     logits = linear.matmul(h, b.permute(table, (1, 0)))
     step.finish(losses.cross_entropy(b.reshape(logits, (batch * time, words)), targets))
     return step

@@ -2,23 +2,19 @@
 
 Half and bfloat16 are computed in float32 and rounded once, at the result. What is divided by a
 number per row is multiplied by its reciprocal: one division a row, and so in the derivative.
-Convolutions and pools are in `convolution.py`, losses in `losses.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from treadle.graph import convolution, losses, shapes
+from treadle.graph import shapes
 from treadle.graph.build import (
     as_float,
     cast,
     const,
     dim_value,
-    expand,
-    gather,
     iota,
     normalize_axis,
     operands,
@@ -27,16 +23,15 @@ from treadle.graph.build import (
     stop_gradient,
     where,
 )
-from treadle.graph.elementwise import add, div, eq, le, mul, reciprocal, rsqrt, square, sub
+from treadle.graph.elementwise import add, div, eq, le, mul, reciprocal, sub
 from treadle.graph.functions import exp, log, sqrt
 from treadle.graph.linear import matmul
 from treadle.graph.movement import transpose
+from treadle.graph.normalization import check_parameters
 from treadle.graph.public import public
 from treadle.graph.random import rand
 from treadle.ir.dtype import DType, bool_, int64
 from treadle.ir.node import Node, Shape
-
-__all__ = ["convolution", "losses"]  # whose functions join the table with these
 
 
 # ---- linear maps ---------------------------------------------------------------------------------
@@ -55,41 +50,13 @@ def linear(x: Node, weight: Node, bias: Node | None = None) -> Node:
             f"linear: x of shape {shapes.text(x.shape)} and a weight of shape "
             f"{shapes.text(weight.shape)} do not fit: the weight is (out, in), and x ends in `in`"
         )
-    _check_shapes("linear", wanted, bias=bias)
+    check_parameters("linear", wanted, bias=bias)
     wide = x.dtype.accumulator
     right = cast(weight, wide)
     result = matmul(cast(x, wide), transpose(right, 0, 1) if matrix else right)
     if bias is not None:
         result = add(result, cast(bias, wide))
     return cast(result, x.dtype)
-
-
-@public("embedding", source="PyTorch")
-def embedding(ids: Node, weight: Node, padding_idx: int | None = None) -> Node:
-    """The rows of a table that ids name: ids (..) and weight (rows, ..) give (.., ..).
-
-    padding_idx: a row that gets no gradient. An id that is no row is an IndexError when it is read.
-    """
-    if not ids.dtype.is_int:
-        raise TypeError(f"embedding: the ids are {ids.dtype}; they must be integers")
-    if len(weight.shape) < 1:
-        raise ValueError("embedding: the table has shape (); it must have a dimension of rows")
-    count, rest = shapes.total(ids.shape), weight.shape[1:]
-    column = reshape(ids, (count, *[1] * len(rest)))
-    found = gather(weight, expand(column, (count, *rest)), 0)
-    if padding_idx is not None:
-        row = _padding_row(padding_idx, weight.shape[0])
-        found = where(eq(column, row), stop_gradient(found), found)
-    return reshape(found, (*ids.shape, *rest))
-
-
-def _padding_row(padding_idx: int, rows: Any) -> int:
-    last = shapes.bounds(rows)[1]
-    if type(padding_idx) is not int or not -last <= padding_idx < last:
-        raise ValueError(
-            f"embedding: padding_idx={padding_idx!r} is not a row of {shapes.dim_text(rows)}"
-        )
-    return padding_idx % last
 
 
 # ---- softmax -------------------------------------------------------------------------------------
@@ -128,169 +95,6 @@ def log_softmax(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
     return cast(sub(shifted, log(_row_sum(exp(shifted), axis))), result)
 
 
-# ---- normalisation -------------------------------------------------------------------------------
-def _moments(x: Node, axes: Sequence[int]) -> tuple[Node, Node]:
-    """(x minus its mean, the mean square of that), the latter with axes of size 1: two passes,
-    exact for a large mean."""
-    count = dim_value(shapes.total([x.shape[axis] for axis in axes]), x.dtype)
-    away = sub(x, div(reduce("add", x, axes, True), count))
-    return away, div(reduce("add", square(away), axes, True), count)
-
-
-def _scaled(x: Node, weight: Node | None, bias: Node | None, shape: Shape) -> Node:
-    """x * weight + bias, both reshaped to `shape`, in the dtype of x."""
-    if weight is not None:
-        x = mul(x, reshape(cast(weight, x.dtype), shape))
-    if bias is not None:
-        x = add(x, reshape(cast(bias, x.dtype), shape))
-    return x
-
-
-def _check_shapes(name: str, expected: Shape, **tensors: Node | None) -> None:
-    """ValueError for a parameter that does not have the shape that it must have."""
-    for what, tensor in tensors.items():
-        if tensor is not None and not shapes.same_shape(tensor.shape, expected):
-            raise ValueError(
-                f"{name}: {what} has shape {shapes.text(tensor.shape)}; it must have "
-                f"{shapes.text(expected)}"
-            )
-
-
-def _last_axes(name: str, x: Node, normalized_shape: Any) -> tuple[tuple[int, ...], Shape]:
-    """The axes that a `normalized_shape` names: the last ones of x, whose sizes it repeats."""
-    shape = shapes.as_shape(normalized_shape)
-    first = len(x.shape) - len(shape)
-    if not shape or first < 0 or not shapes.same_shape(x.shape[first:], shape):
-        raise ValueError(
-            f"{name}: normalized_shape {shapes.text(shape)} is not how x of shape "
-            f"{shapes.text(x.shape)} ends"
-        )
-    return tuple(range(first, len(x.shape))), shape
-
-
-@public("layer_norm", source="PyTorch")
-def layer_norm(
-    x: Node,
-    normalized_shape: Any,
-    weight: Node | None = None,
-    bias: Node | None = None,
-    eps: float = 1e-5,
-) -> Node:
-    """x with mean 0 and variance 1 over its last dimensions, times weight, plus bias.
-
-    normalized_shape: the sizes of those dimensions (an int for one), the shape of weight and bias.
-    eps is added to the variance. Source: Ba, Kiros and Hinton, "Layer normalization", 2016.
-    """
-    x = as_float(x)
-    axes, shape = _last_axes("layer_norm", x, normalized_shape)
-    _check_shapes("layer_norm", shape, weight=weight, bias=bias)
-    away, variance = _moments(cast(x, x.dtype.accumulator), axes)
-    normal = mul(away, rsqrt(add(variance, eps)))
-    return cast(_scaled(normal, weight, bias, shape), x.dtype)
-
-
-@public("rms_norm", source="PyTorch")
-def rms_norm(
-    x: Node, normalized_shape: Any, weight: Node | None = None, eps: float | None = None
-) -> Node:
-    """x divided by its root mean square over its last dimensions, times weight.
-
-    normalized_shape: the sizes of those dimensions (an int for one); weight has this shape. eps is
-    added to the mean square; None is the distance from 1 to the next number of the dtype of x.
-    Source: Zhang and Sennrich, "Root mean square layer normalization", 2019.
-    """
-    x = as_float(x)
-    axes, shape = _last_axes("rms_norm", x, normalized_shape)
-    _check_shapes("rms_norm", shape, weight=weight)
-    wide = cast(x, x.dtype.accumulator)
-    count = dim_value(shapes.total(shape), wide.dtype)
-    power = div(reduce("add", square(wide), axes, True), count)
-    scale = rsqrt(add(power, _EPSILON[x.dtype.name] if eps is None else eps))
-    return cast(_scaled(mul(wide, scale), weight, None, shape), x.dtype)
-
-
-_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-
-
-def _channel_axis(name: str, x: Node) -> None:
-    if len(x.shape) < 2:
-        raise ValueError(
-            f"{name}: x has shape {shapes.text(x.shape)}; it must be (batch, channels, ..)"
-        )
-
-
-@public("batch_norm", source="PyTorch")
-def batch_norm(
-    x: Node,
-    mean: Node,
-    var: Node,
-    weight: Node | None = None,
-    bias: Node | None = None,
-    eps: float = 1e-5,
-) -> Node:
-    """(x - mean) / sqrt(var + eps) * weight + bias, with one number each per channel.
-
-    x: (batch, channels, ..). mean, var, weight, bias: (channels,). In training, mean and var are
-    `batch_statistics(x)`; else what was collected from them.
-    Source: Ioffe and Szegedy, "Batch normalization", 2015.
-    """
-    x = as_float(x)
-    _channel_axis("batch_norm", x)
-    _check_shapes("batch_norm", (x.shape[1],), mean=mean, var=var, weight=weight, bias=bias)
-    wide = x.dtype.accumulator
-    column = (x.shape[1], *[1] * (len(x.shape) - 2))
-    away = sub(cast(x, wide), reshape(cast(mean, wide), column))
-    normal = mul(away, reshape(rsqrt(add(cast(var, wide), eps)), column))
-    return cast(_scaled(normal, weight, bias, column), x.dtype)
-
-
-@public("batch_statistics", source="treadle")
-def batch_statistics(x: Node) -> tuple[Node, Node]:
-    """(mean, variance) of each channel of x (batch, channels, ..): sums divided by the number of
-    elements, not one less. Of half and bfloat16 they are float32."""
-    x = as_float(x)
-    _channel_axis("batch_statistics", x)
-    wide = cast(x, x.dtype.accumulator)
-    axes = (0, *range(2, len(x.shape)))
-    count = dim_value(shapes.total([x.shape[axis] for axis in axes]), wide.dtype)
-    mean = div(reduce("add", wide, axes), count)
-    _, variance = _moments(wide, axes)
-    return mean, reshape(variance, mean.shape)
-
-
-@public("group_norm", source="PyTorch")
-def group_norm(
-    x: Node,
-    num_groups: int,
-    weight: Node | None = None,
-    bias: Node | None = None,
-    eps: float = 1e-5,
-) -> Node:
-    """x with mean 0 and variance 1 within each of `num_groups` parts of its channels, for every
-    sample, times weight, plus bias.
-
-    x: (batch, channels, ..). weight, bias: (channels,).
-    Source: Wu and He, "Group normalization", 2018.
-    """
-    x = as_float(x)
-    _channel_axis("group_norm", x)
-    channels = x.shape[1]
-    whole = type(num_groups) is int and num_groups >= 1
-    each = shapes.divide(channels, num_groups) if whole else 0
-    if not whole or not shapes.same(shapes.multiply(each, num_groups), channels):
-        raise ValueError(
-            f"group_norm: {shapes.dim_text(channels)} channels do not divide into "
-            f"num_groups={num_groups!r}"
-        )
-    _check_shapes("group_norm", (channels,), weight=weight, bias=bias)
-    grouped = (x.shape[0], num_groups, each, *x.shape[2:])
-    wide = reshape(cast(x, x.dtype.accumulator), grouped)
-    away, variance = _moments(wide, tuple(range(2, len(grouped))))
-    normal = reshape(mul(away, rsqrt(add(variance, eps))), x.shape)
-    column = (channels, *[1] * (len(x.shape) - 2))
-    return cast(_scaled(normal, weight, bias, column), x.dtype)
-
-
 # ---- dropout -------------------------------------------------------------------------------------
 @public("dropout", source="PyTorch", kind="keyed")
 def dropout(x: Node, p: float = 0.5, *, random_key: Any) -> Node:
@@ -300,16 +104,83 @@ def dropout(x: Node, p: float = 0.5, *, random_key: Any) -> Node:
     needed.
     Source: Srivastava et al., "Dropout: a simple way to prevent overfitting", 2014.
     """
+    return _dropped("dropout", x, p, x.shape, random_key)
+
+
+@public("feature_dropout", source="PyTorch", kind="keyed")
+def feature_dropout(x: Node, p: float = 0.5, *, random_key: Any) -> Node:
+    """x (batch, channels, ..) with whole channels of samples set to 0 with probability p, and the
+    others divided by 1 - p. random_key: as of `dropout`.
+
+    Source: Tompson et al., "Efficient object localization using convolutional networks", 2015.
+    """
+    return _dropped("feature_dropout", x, p, _of_channels("feature_dropout", x), random_key)
+
+
+@public("alpha_dropout", source="PyTorch", kind="keyed")
+def alpha_dropout(x: Node, p: float = 0.5, *, random_key: Any) -> Node:
+    """x with each element set to the least value of `selu` with probability p, and all scaled and
+    shifted so that mean 0 and variance 1 stay. random_key: as of `dropout`.
+
+    Source: Klambauer et al., "Self-normalizing neural networks", 2017.
+    """
+    return _saturated("alpha_dropout", x, p, x.shape, random_key)
+
+
+@public("feature_alpha_dropout", source="PyTorch", kind="keyed")
+def feature_alpha_dropout(x: Node, p: float = 0.5, *, random_key: Any) -> Node:
+    """`alpha_dropout` of whole channels of x (batch, channels, ..). random_key: as of `dropout`."""
+    shape = _of_channels("feature_alpha_dropout", x)
+    return _saturated("feature_alpha_dropout", x, p, shape, random_key)
+
+
+def _of_channels(name: str, x: Node) -> Shape:
+    """One number for each channel of each sample."""
+    if len(x.shape) < 2:
+        raise ValueError(
+            f"{name}: x has shape {shapes.text(x.shape)}; it must be (batch, channels, ..)"
+        )
+    return (*x.shape[:2], *[1] * (len(x.shape) - 2))
+
+
+def _kept(p: float, shape: Shape, random_key: Any) -> Node:
+    """Which numbers stay, each with probability 1 - p."""
+    return le(p, rand(random_key() if callable(random_key) else random_key, shape))
+
+
+def _check_probability(name: str, p: float) -> None:
     if not 0 <= p <= 1:
-        raise ValueError(f"dropout: p={p!r} is not a probability in 0..1")
+        raise ValueError(f"{name}: p={p!r} is not a probability in 0..1")
+
+
+def _dropped(name: str, x: Node, p: float, shape: Shape, random_key: Any) -> Node:
+    _check_probability(name, p)
     x = as_float(x)
     if p == 0:
         return x
     if p == 1:
         return mul(x, 0)
-    kept = le(p, rand(random_key() if callable(random_key) else random_key, x.shape))
     wide = cast(x, x.dtype.accumulator)
-    return cast(where(kept, mul(wide, 1 / (1 - p)), 0), x.dtype)
+    return cast(where(_kept(p, shape, random_key), mul(wide, 1 / (1 - p)), 0), x.dtype)
+
+
+# The value of selu far below 0: -scale * alpha.
+_SELU_FLOOR = -1.7580993408473766
+
+
+def _saturated(name: str, x: Node, p: float, shape: Shape, random_key: Any) -> Node:
+    """With x of mean 0 and variance 1 and a share p at the floor f, the mean is p f and the
+    variance (1 - p)(1 + p f^2)."""
+    _check_probability(name, p)
+    x = as_float(x)
+    if p == 0:
+        return x
+    if p == 1:
+        return mul(x, 0)
+    wide = cast(x, x.dtype.accumulator)
+    scale = ((1 - p) * (1 + p * _SELU_FLOOR**2)) ** -0.5
+    mixed = where(_kept(p, shape, random_key), wide, _SELU_FLOOR)
+    return cast(mul(sub(mixed, p * _SELU_FLOOR), scale), x.dtype)
 
 
 # ---- attention -----------------------------------------------------------------------------------
