@@ -225,7 +225,8 @@ class _Work:
     """One trace: the stand-ins, what the function did with them, and the recipe of that."""
 
     def __init__(self, given: Given, guards: Guards, before: _Before, tracing: Trace) -> None:
-        self.given, self.before, self.tracing = given, before, tracing
+        self.given, self.guards = given, guards
+        self.before, self.tracing = before, tracing
         self.watched: list[_Watched] = []  # the stand-ins of arguments, then all other tensors
         names = [*given.float_words, *(item.name for item in guards.floats)]
         self.floats = [tracing.new_float(words) for words in names]
@@ -391,7 +392,14 @@ class _Work:
             donated=self.given.donated,
             carrying=frozenset(r for r in carrying if r < self.results)
             | {e.root for e in effects if e.new_leaf and e.root in carrying},
+            moving=self._moving(),
         )
+
+    def _moving(self) -> frozenset[int]:
+        """The numbers of the closed-over tensors in whose place every call puts another one."""
+        places = (self.guards.known[item.position] for item, _ in self.rebound)
+        numbers = (self.numbers.get(id(tensor)) for tensor in places)
+        return frozenset(len(self.given.tensors) + n for n in numbers if n is not None)
 
     def _owner(self, watched: _Watched) -> int:
         """The number of a tensor among the arguments and the closed-over ones."""

@@ -41,8 +41,8 @@ class Program:
     """Records and slots, ready to run. `ProgramBuilder.build` makes one.
 
     records: `records[i]["ntasks"]` and `["trips"]` may be rewritten between runs. slots: the table
-    of int64 that kernels read; slot 0 is the address of `flag`, one int64. completed: whether the
-    last run came to the last record.
+    of int64 that kernels read; slot 0 is the address of `flag`, one int64. start: the record that
+    a run begins with. completed: whether the last run came to the last record.
     """
 
     def __init__(self, records: list[Record], slot_count: int) -> None:
@@ -50,6 +50,7 @@ class Program:
         self.slots: npt.NDArray[np.int64] = np.zeros(slot_count, np.int64)
         self.flag: npt.NDArray[np.int64] = np.zeros(1, np.int64)
         self.slots[0] = self.flag.ctypes.data
+        self.start = 0
         self.completed = False
 
 
@@ -126,7 +127,7 @@ class Runner:
     def run(self, program: Program) -> None:
         """Run a program to its end, or to the first phase that finds the error flag set."""
         program.completed = False
-        place = self._run(program, 0, stop_at=HOLD)
+        place = self._run(program, program.start, stop_at=HOLD)
         if place < len(program.records) and not program.flag[0]:
             with _without_interrupts():
                 place = self._run(program, place + 1, stop_at="")

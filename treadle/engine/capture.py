@@ -20,11 +20,12 @@ from treadle.engine import device as devices
 from treadle.engine import failure
 from treadle.engine.callgraph import CallGraph, Origin
 from treadle.engine.cell import NO_BINDINGS, Cell, bind, dependants, live
+from treadle.engine.constant import Kept, divide, fixed_sizes
 from treadle.engine.gradients import Gradients, Placed
 from treadle.engine.history import carries_gradient, forget, remember, track
 from treadle.engine.jobs import settled
 from treadle.engine.normal import Normal, normalise
-from treadle.engine.program import Native, nbytes
+from treadle.engine.program import Native, Step, nbytes
 from treadle.engine.programs import find
 from treadle.engine.realize import realize
 from treadle.engine.recipe import Call, Recipe, Stale
@@ -52,7 +53,10 @@ class Captured:
         self.program = find(recipe.device, normal, _assigns(recipe, normal))
         self.schedule = self.program.schedule
         self.runner = devices.runner(recipe.device)
-        self.native = Native(self.program.steps, self.program.slots, self.program.builder)
+        normal_slots = [self._slot("buffer", n) for n in range(len(normal.leaves))]
+        slot_of = dict(zip(normal.leaves, normal_slots, strict=True))
+        steps = self._divide(recipe, normal, slot_of)
+        self.native = Native(steps, self.program.slots, self.program.builder)
         self.slots = memoryview(self.native.records.slots)
         self.flag = memoryview(self.native.records.flag)
         for slot, value in self.program.slots.constants.items():
@@ -66,7 +70,7 @@ class Captured:
         self.kinds = [_kind(*pair) for pair in zip(recipe.cells, recipe.leaves, strict=True)]
         self.places: list[Any] = []  # what `cells` held when they were looked at last
         self.moves = -1  # the memory's count then
-        self._number_inputs(recipe, normal)
+        self._number_inputs(recipe, normal, slot_of)
         self._number_outputs(recipe)
         self._number_overwritten(recipe)
         self._number_temporaries()
@@ -76,9 +80,37 @@ class Captured:
         """The slot of something in the program; 0 if the program does not use it."""
         return self.program.slots.known.get(what, 0)
 
-    def _number_inputs(self, recipe: Recipe, normal: Normal) -> None:
+    def _divide(
+        self, recipe: Recipe, normal: Normal, slot_of: Mapping[Node, int]
+    ) -> tuple[Step, ...]:
+        """The steps of the program, with what is the same at every call in front. slot_of: the slot
+        of each leaf, 0 if the program does not read it."""
+        outside = {*recipe.arguments, *recipe.leaves, *recipe.gradients.values()}
+        made = {leaf for leaf in normal.leaves if leaf not in outside}
+        given = {*recipe.floats, *recipe.keys}
+        same = {slot_of.get(leaf, 0) for leaf in (*recipe.unchanging(), *made)} - {0}
+        same |= set(self.program.slots.constants)
+        same |= {
+            self._slot("scalar", n) for n, node in enumerate(normal.scalars) if node not in given
+        }
+        sizes = fixed_sizes(self.program)
+        division = divide(self.program.steps, same, set(sizes))
+        self.kept: Kept | None = None
+        if division.kept:
+            self.kept = Kept(
+                sum(len(phase.launches) for phase in division.constant),
+                [(slot, sizes[slot]) for slot in sorted(division.kept)],
+                [
+                    n
+                    for n, leaf in enumerate(recipe.leaves)
+                    if slot_of.get(leaf) in division.sources
+                ],
+                [leaf.arg[0] for leaf in made if slot_of[leaf] in division.sources],
+            )
+        return (*division.constant, *division.rest)
+
+    def _number_inputs(self, recipe: Recipe, normal: Normal, slot_of: Mapping[Node, int]) -> None:
         """Find the slot of every input, and fill those that are the same at every call."""
-        slot_of = {leaf: self._slot("buffer", n) for n, leaf in enumerate(normal.leaves)}
         self.argument_slots = [
             (n, slot_of[leaf]) for n, leaf in enumerate(recipe.arguments) if slot_of.get(leaf)
         ]
@@ -153,7 +185,7 @@ class Captured:
         owners = {effect.owner for effect in kept}
         # (`Recipe.cells` begins with those that are overwritten)
         self.alone = [ALONE] * sum(owner >= self.arguments for owner in owners)
-        self.overwritten_slots: list[int] = []
+        self.overwritten_slots: frozenset[int] = frozenset()
         self.donated = recipe.donated
         overwritten = {owner for owner in owners if owner < self.arguments}
         self.overwritten_arguments = sorted(overwritten.union(recipe.donated))
@@ -167,9 +199,17 @@ class Captured:
     def _number_temporaries(self) -> None:
         """One block of memory holds the arena and every scratch buffer of known size."""
         size = -(-self.schedule.arena // ALIGNMENT) * ALIGNMENT
-        slots, offsets = list(self.program.temporary_slots), list(self.program.temporary_offsets)
+        kept = {slot for slot, _ in self.kept.sizes} if self.kept else set()
+        placed = zip(self.program.temporary_slots, self.program.temporary_offsets, strict=True)
+        slots, offsets = [], []
+        for slot, offset in placed:
+            if slot not in kept:
+                slots.append(slot)
+                offsets.append(offset)
         self.scratch: list[tuple[int, Node]] = []
         for slot, wanted in self.program.scratch:
+            if slot in kept:
+                continue
             if isinstance(wanted, int):
                 slots.append(slot)
                 offsets.append(size)
@@ -232,7 +272,9 @@ class Captured:
 
     def _launch(self, call: Call) -> None:
         """The native call."""
-        records, flag = self.native.records, self.flag
+        records, flag, kept = self.native.records, self.flag, self.kept
+        if kept is not None and kept.clock != memory.clock:
+            kept.prepare(records, self.slots, self.places)
         flag[0] = 0
         try:
             if config.DEBUG.value:
@@ -240,12 +282,16 @@ class Captured:
             else:
                 self.runner.run(records)
         except BaseException:
+            memory.disturb()
             if not records.completed:
                 self.gradients.drop(call.cells)
             raise
         if flag[0]:
+            memory.disturb()
             self.gradients.drop(call.cells)
             raise self._out_of_range(flag[0], call)
+        if kept is not None and kept.clock < 0:
+            kept.made(records)
 
     # ---- closed-over tensors ---------------------------------------------------------------------
     def _look_again(self) -> None:
@@ -261,7 +307,9 @@ class Captured:
                 self.slots[slot] = memory[cell.node].address
         self.places = places(self.cells, 0)[0]
         self.moves = memory.moves
-        self.overwritten_slots = [place[0] for place in self.places[: len(self.alone)]]
+        if self.kept is not None:
+            self.kept.clock = -1
+        self.overwritten_slots = frozenset(place[0] for place in self.places[: len(self.alone)])
 
     def replace(self, new: Mapping[Any, Any]) -> None:
         """Closed-over tensors have been replaced by others. Stale if one of these is among the
@@ -367,7 +415,7 @@ class Captured:
             self._remember(leaves, call)
         if self.swapped:
             self._swap(call, held)
-        if memory.history and self.overwritten_slots:
+        if memory.history or not memory.watched.isdisjoint(self.overwritten_slots):
             memory.overwritten_slots(self.overwritten_slots)
         for owner in self.cleared:
             call.cells[owner].grad = None

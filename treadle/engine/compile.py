@@ -23,7 +23,7 @@ from treadle.ir.node import Node
 from treadle.log import emit, wanted
 
 PACKAGE = Path(__file__).resolve().parent.parent
-FORMAT = "1"  # of the files
+FORMAT = "2"  # of the files
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,14 @@ class Launch:
 
     params: ("buffer" | "scalar" | "variable", position or name), in the order of its map.
     tasks: an int, or an index node over VARIABLEs. chunks: into how many pieces it is worth
-    cutting.
+    cutting. writes: the positions of the buffers that it stores to.
     """
 
     name: str
     params: tuple[tuple[str, int | str], ...]
     tasks: int | Node
     chunks: int
+    writes: tuple[int, ...]
 
 
 @dataclass
@@ -160,7 +161,10 @@ def _launch(function: Function, chunks: int) -> Launch:
     for param in function.params:
         which = param.arg[0] if param.op in (ops.ARG, ops.VARIABLE) else param.arg
         params.append((names[param.op], which))
-    return Launch(function.name, tuple(params), function.tasks, chunks)
+    written = {
+        n.src[0].arg[0] for n in function.body if n.op is ops.WRITE and n.src[0].op is ops.ARG
+    }
+    return Launch(function.name, tuple(params), function.tasks, chunks, tuple(sorted(written)))
 
 
 def _size_text(size: int | Node) -> int | str:
@@ -172,7 +176,9 @@ def _size_from(size: int | str) -> int | Node:
 
 
 def _to_json(module: str, compiled: Compiled) -> bytes:
-    launches = [[n.name, n.params, _size_text(n.tasks), n.chunks] for n in compiled.launches]
+    launches = [
+        [n.name, n.params, _size_text(n.tasks), n.chunks, n.writes] for n in compiled.launches
+    ]
     scratch = [_size_text(size) for size in compiled.scratch]
     return json.dumps([module, launches, scratch]).encode()
 
@@ -181,8 +187,8 @@ def _from_json(entry: bytes) -> tuple[str, Compiled]:
     module, launches, scratch = json.loads(entry)
     return module, Compiled(
         tuple(
-            Launch(name, tuple((kind, which) for kind, which in params), _size_from(tasks), chunks)
-            for name, params, tasks, chunks in launches
+            Launch(name, tuple(map(tuple, params)), _size_from(tasks), chunks, tuple(writes))
+            for name, params, tasks, chunks, writes in launches
         ),
         tuple(_size_from(size) for size in scratch),
     )

@@ -57,8 +57,9 @@ class Job:
             return
         assert self.buffer is not None
         if self.target is not None:
-            memory.fill(self.target, self.buffer)
-            memory.overwritten(self.target)
+            if memory.buffers.get(self.target.arg[0]) is not self.buffer:  # else that is noted
+                memory.fill(self.target, self.buffer)
+                memory.overwritten(self.target)
             self.cell.node, self.cell.target = self.target, None
             return
         self.cell.node = memory.leaf(self.node.dtype, self.node.shape, self.device, self.buffer)

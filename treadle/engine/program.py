@@ -17,7 +17,7 @@ import numpy as np
 from treadle import config
 from treadle.backend.base import Backend
 from treadle.engine.compile import Compiler
-from treadle.engine.storage import Buffer
+from treadle.engine.storage import Buffer, memory
 from treadle.ir import index, ops
 from treadle.ir.node import Node, toposort
 from treadle.log import emit
@@ -51,12 +51,20 @@ class Slots:
 
 @dataclass(frozen=True)
 class Launched:
-    """One function as it is called: its address, the slot of each parameter, tasks and chunks."""
+    """One function as it is called: its address, the slot of each parameter, tasks and chunks.
+    writes: the slots of the buffers that it stores to."""
 
     address: int
     slots: tuple[int, ...]
     tasks: Size
     chunks: int
+    writes: frozenset[int]
+
+    @property
+    def reads(self) -> frozenset[int]:
+        """The slots of all other parameters. (What is only added to is not told from what is
+        written: a slot that is read and written is in `writes`.)"""
+        return frozenset(self.slots) - self.writes
 
 
 @dataclass(frozen=True)
@@ -198,7 +206,10 @@ class Program:
             tasks = launch.tasks
             if isinstance(tasks, Node):
                 tasks = index.dim(index.substitute(tasks, _given(call, tasks)))
-            launches.append(Launched(address, (*slots, first_code), tasks, launch.chunks))
+            writes = frozenset(
+                self._slot(call, "buffer", position, scratch) for position in launch.writes
+            )
+            launches.append(Launched(address, (*slots, first_code), tasks, launch.chunks, writes))
         return launches
 
     def _slot(self, call: Call, kind: str, which: Any, scratch: list[int]) -> int:
@@ -247,10 +258,14 @@ class Program:
         self.native.set_sizes(variables)
         held = self._temporary_memory(slots, variables)
         records.flag[0] = 0
-        if config.DEBUG:
-            self.run_timed(runner, records, variables)
-        else:
-            runner.run(records)
+        try:
+            if config.DEBUG:
+                self.run_timed(runner, records, variables)
+            else:
+                runner.run(records)
+        except BaseException:
+            memory.disturb()
+            raise
         del held  # not before: from here on others may write to this memory
         return int(records.flag[0])
 

@@ -44,7 +44,8 @@ class Recipe:
     cells: the closed-over cells, first those that keep their leaf and get another value; leaves:
     what they held. gradients: stand-ins of `cell.grad` that are read, by the number of the cell.
     floats, keys: stand-ins of numbers. results: the root of each tensor returned. donated: the
-    arguments whose memory is free. carrying: the roots through which a gradient flows back.
+    arguments whose memory is free. carrying: the roots through which a gradient flows back. moving:
+    the closed-over cells in whose place every call puts another one.
     """
 
     device: str
@@ -60,11 +61,17 @@ class Recipe:
     new_gradients: list[Gradient] = field(default_factory=list)
     donated: tuple[int, ...] = ()
     carrying: frozenset[int] = frozenset()
+    moving: frozenset[int] = frozenset()
 
     def leaf_of(self, owner: int) -> Node:
         """The leaf that a cell held at the trace; for an argument, its stand-in."""
         count = len(self.arguments)
         return self.arguments[owner] if owner < count else self.leaves[owner - count]
+
+    def unchanging(self) -> set[Node]:
+        """The leaves of closed-over cells that the function itself gives no other value."""
+        owners = {effect.owner for effect in self.effects} | self.moving
+        return set(self.leaves) - {self.leaf_of(owner) for owner in owners}
 
 
 class Call(NamedTuple):

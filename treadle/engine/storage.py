@@ -8,7 +8,7 @@ out again: fresh pages cost more than most kernels.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import count, repeat
 from typing import Any
@@ -84,7 +84,7 @@ allocator = Allocator()
 
 class Buffer:
     """Bytes of one array. `lent` memory has left the library (DLPack, a NumPy view): it is never
-    overwritten and never reused."""
+    overwritten and never reused. Others may write to it, so who lends it calls `memory.disturb`."""
 
     __slots__ = ("address", "lent", "memory", "nbytes")
 
@@ -131,7 +131,9 @@ class _Memory:
     fill it: a node for its value, and the older leaf whose memory it may take over (or None).
 
     clock: counts the times that values were overwritten; versions: the clock when that last
-    happened to a leaf. moves: counts the times that a leaf alive got other memory.
+    happened to a leaf. moves: counts the times that a leaf alive got other memory. watched: slots
+    of values that somebody has made something from. disturbances: counts the times that
+    nobody knows what was overwritten.
     """
 
     def __init__(self) -> None:
@@ -143,6 +145,8 @@ class _Memory:
         self.clock = 0
         self.versions: dict[int, int] = {}
         self.moves = 0
+        self.watched: set[int] = set()
+        self.disturbances = 0
         self.watch: dict[int, _Watch] = {}
         self.numbers = count(FIRST_SLOT)
         self.when_gone = self._gone  # (one object for all; it lives as long as a leaf does)
@@ -166,6 +170,7 @@ class _Memory:
             if table:
                 table.pop(slot, None)
         self.spent.discard(slot)
+        self.watched.discard(slot)
 
     def defer(self, value: Node, device: str, target: Node | None = None) -> Node:
         """A new leaf that stands for `value`, computed when somebody needs it. So a parameter has
@@ -198,6 +203,16 @@ class _Memory:
         if self.history:
             for slot in slots:
                 self.history.pop(slot, None)
+
+    def stamp(self, slots: Sequence[int]) -> list[tuple[int, int]]:
+        """What is equal as long as the values of these slots are the same: slots and versions."""
+        versions = self.versions
+        return [(-1, self.disturbances), *[(slot, versions.get(slot, 0)) for slot in slots]]
+
+    def disturb(self) -> None:
+        """Any memory may have been overwritten: a program has failed, or others can write to it."""
+        self.clock += 1
+        self.disturbances += 1
 
     def fill(self, leaf: Node, buffer: Buffer) -> None:
         """The memory of a leaf is `buffer` from now on."""

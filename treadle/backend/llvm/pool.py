@@ -120,6 +120,15 @@ class NativeProgram:
         self.address: int = self._words.ctypes.data
 
     @property
+    def start(self) -> int:
+        """The record that a run begins with."""
+        return int(self._words[PROGRAM_WORDS["START"]])
+
+    @start.setter
+    def start(self, record: int) -> None:
+        self._words[PROGRAM_WORDS["START"]] = record
+
+    @property
     def completed(self) -> bool:
         """Whether the last run came to the last record: no error flag, and not given up."""
         return bool(self._words[PROGRAM_WORDS["COMPLETED"]])

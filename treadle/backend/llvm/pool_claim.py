@@ -291,8 +291,10 @@ start:
   store i64 %slots, ptr %slots.at
   %completed.at = getelementptr i64, ptr %program, i64 $PROGRAM_COMPLETED
   store i64 0, ptr %completed.at
+  %from.start.at = getelementptr i64, ptr %program, i64 $PROGRAM_START
+  %first = load i64, ptr %from.start.at
   %cursor.at = getelementptr i64, ptr %state, i64 $CURSOR
-  store i64 0, ptr %cursor.at
+  store i64 %first, ptr %cursor.at
   %held.at = getelementptr i64, ptr %state, i64 $HELD
   store atomic i64 0, ptr %held.at monotonic, align 8
   %abort.at = getelementptr i64, ptr %state, i64 $ABORT

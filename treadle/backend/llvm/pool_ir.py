@@ -131,9 +131,10 @@ WORDS: Final = {
 }
 STATE_WORDS: Final = 112
 
-# What a program hands over: the addresses of its records and slots, and a word that is set to 1
-# when the cursor has passed the last record, so that its owner knows it from one cut short.
-PROGRAM_WORDS: Final = {"RECORDS": 0, "COUNT": 1, "SLOTS": 2, "COMPLETED": 3}
+# What a program hands over: the addresses of its records and slots, the record to begin with, and a
+# word that is set to 1 when the cursor has passed the last record, so that its owner knows it from
+# one cut short.
+PROGRAM_WORDS: Final = {"RECORDS": 0, "COUNT": 1, "SLOTS": 2, "COMPLETED": 3, "START": 4}
 
 # Byte offsets in a record. `pool.RECORD` is the same layout for NumPy.
 RECORD_BYTES: Final = {
