@@ -15,6 +15,7 @@ from treadle.engine.cell import Cell, bind, dependants, readers
 from treadle.engine.history import carries_gradient, remember
 from treadle.engine.storage import Buffer, memory
 from treadle.graph.body import substitute
+from treadle.graph.call import inline, may_call
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 from treadle.ir.node import remember as remember_on
@@ -23,7 +24,8 @@ from treadle.ir.node import remember as remember_on
 class Job:
     """One value to compute.
 
-    value: its graph; node: the same, cut at copies between devices. target: the leaf whose memory
+    value: its graph; node: the same, with the bodies of CALLs in their places, and cut at copies
+    between devices (cut: whether it is). target: the leaf whose memory
     it may take over. cell: who asked for it; leaf: the deferred leaf that it fills (one of the two
     is None). level: in which round it runs. reads: the leaves below it, a bit each. tracked:
     whether the value may be differentiated. device: where it runs, that of its leaves. transfer:
@@ -31,7 +33,7 @@ class Job:
     """
 
     __slots__ = (
-        "buffer", "cell", "device", "in_place", "leaf", "level", "node", "reads", "target",
+        "buffer", "cell", "cut", "device", "in_place", "leaf", "level", "node", "reads", "target",
         "tracked", "transfer", "value",
     )  # fmt: skip
 
@@ -49,6 +51,7 @@ class Job:
         self.buffer: Buffer | None = None
         self.in_place = target is not None
         self.transfer = False
+        self.cut = False
 
     def finish(self, clock: int) -> None:
         """The value is in `buffer` and every job has run: give it to the cell. clock: the memory's
@@ -102,6 +105,10 @@ def gather(cells: Sequence[Cell]) -> tuple[list[Job], dict[str, int]]:
     while new:
         found, new = new, []
         below = toposort([job.node for job in found])
+        if may_call(below):
+            for job, node in zip(found, inline([job.node for job in found]), strict=True):
+                job.node = node
+            below = toposort([job.node for job in found])
         copied = split_copies(found, below)
         if copied:
             new += copied
@@ -141,6 +148,7 @@ def split_copies(jobs: Sequence[Job], order: Sequence[Node]) -> list[Job]:
         more[-1].transfer = True
     if leaves:
         for job, node in zip(jobs, substitute([job.node for job in jobs], leaves), strict=True):
+            job.cut = job.node is not node
             job.node = node
     return more
 
@@ -163,6 +171,8 @@ def _find_device(root: Node) -> str:
         if node not in seen:
             seen.add(node)
             stack.extend(reversed(node.src))
+            if node.op is ops.CALL:
+                stack.append(node.arg[0])
     return ""
 
 
@@ -217,7 +227,7 @@ def set_tracked(jobs: Sequence[Job], bits: dict[Node, int]) -> None:
     for job in jobs:
         if job.cell is None or job.value.op is ops.STOP:
             continue
-        if job.node is not job.value:  # cut at copies: the leaves of what was copied count too
+        if job.cut:  # the leaves of what was copied count too
             below = [node for node in toposort(job.value) if node.op is ops.BUFFER]
             job.tracked = carries_gradient(below)
         else:

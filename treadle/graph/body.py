@@ -34,12 +34,15 @@ def parameters_like(nodes: Iterable[Node]) -> list[Node]:
 _CHEAP_LEAVES = frozenset((ops.CONST, ops.VARIABLE, ops.IOTA))
 
 
-def close(roots: Sequence[Node], parameters: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+def close(
+    roots: Sequence[Node], parameters: Sequence[Node], is_loop: bool = True
+) -> tuple[list[Node], list[Node]]:
     """(body, constants): the roots over parameters that count from 0, and the nodes from outside,
     which became the last parameters.
 
-    What does not depend on a step is computed once, before the loop. Movements stay in the body,
-    and so does what is nothing but a constant: to store them stretched would cost more.
+    What does not depend on a step of a loop is computed once, before it. Movements stay in the
+    body, and so does what is nothing but a constant: to store them stretched would cost more.
+    What is no loop keeps everything that is made of constants alone.
     """
     inside = set(parameters)
     cheap: set[Node] = set()
@@ -48,16 +51,23 @@ def close(roots: Sequence[Node], parameters: Sequence[Node]) -> tuple[list[Node]
         if any(s in inside for s in node.src):
             inside.add(node)
             outside = [s for s in node.src if s not in inside and s not in cheap]
-            constants |= {_unmoved(s): None for s in outside}
-        elif node.op in _CHEAP_LEAVES or (node.op.kind == "movement" and node.src[0] in cheap):
+            constants |= {unmoved(s): None for s in outside}
+        elif node.op in _CHEAP_LEAVES or _stays(node, cheap, is_loop):
             cheap.add(node)
     outside = [root for root in roots if root not in inside and root not in cheap]
-    constants |= {_unmoved(root): None for root in outside}
+    constants |= {unmoved(root): None for root in outside}
     own = (*parameters, *constants)
     return substitute(roots, dict(zip(own, parameters_like(own)))), list(constants)
 
 
-def _unmoved(node: Node) -> Node:
+def _stays(node: Node, cheap: set[Node], is_loop: bool) -> bool:
+    """Whether what reads nothing but constants stays in the body."""
+    if is_loop:
+        return node.op.kind == "movement" and node.src[0] in cheap
+    return bool(node.src) and all(source in cheap for source in node.src)
+
+
+def unmoved(node: Node) -> Node:
     """What a chain of movements starts from."""
     while node.op.kind == "movement":
         node = node.src[0]

@@ -81,6 +81,7 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     ops.UPDATE:   (a.outside_the_region, a.in_the_region),
     ops.CONTIGUOUS: (lambda g, y, x: g,),
     ops.COPY:     (a.to_the_device,),
+    ops.AGAIN:    (lambda g, y, x, after: g,   None),
     # constant almost everywhere
     **dict.fromkeys((ops.FLOOR, ops.CEIL, ops.TRUNC, ops.RINT), (lambda g, y, x: b.zeros_like(g),)),
     # not of numbers, without sources, or meant to stop here
@@ -91,7 +92,8 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     ), ()),
 }
 # Operations whose sources share their work: (y, one cotangent per output, whether each source is
-# wanted) -> one cotangent per source. None is zero. `scan.py` puts SCAN here.
+# wanted) -> one cotangent per source. None is zero. `scan.py` puts SCAN here,
+# `call.py` CALL.
 WHOLE_VJP: dict[Op, Callable[[Node, Sequence[Node | None], list[bool]], Sequence[Node | None]]] = {}
 # What has none, and why: (op, monoid or None).
 WITHOUT: dict[tuple[Op, str | None], str] = {

@@ -31,6 +31,7 @@ from treadle.graph.build import (
     shrink,
     where,
 )
+from treadle.graph.call import again, inline_output
 from treadle.ir import ops
 from treadle.ir.dtype import DType, bool_, int64
 from treadle.ir.node import Node, Shape, toposort
@@ -39,6 +40,8 @@ from treadle.ir.rewrite import Rules, hits, rewrite
 
 RULES = Rules("graph")
 rule = RULES.rule
+
+rule("inline", ops.OUT, algebra="call(body, x) -> body(x)")(inline_output)
 
 
 def simplify(roots: Iterable[Node]) -> list[Node]:
@@ -70,6 +73,14 @@ def _fold(node: Node) -> Node | None:
 @rule("stop", ops.STOP, algebra="stop_gradient(x) -> x")
 def _stop(node: Node) -> Node | None:
     return node.src[0]
+
+
+@rule("again", ops.AGAIN, algebra="again(constant) -> constant; again(move(x)) -> move(again(x))")
+def _again(node: Node) -> Node | None:
+    x, after = node.src
+    if x.op in (ops.CONST, ops.VARIABLE, ops.IOTA):
+        return x
+    return again(x, after) if x.op.kind == "movement" else None
 
 
 @rule("twice", ops.NOT, ops.NEG, algebra="~~x -> x, --x -> x")
@@ -274,7 +285,7 @@ def _count(sizes: Sequence[Any], dtype: DType) -> Node:
     return Node(ops.CONST, dtype, (), dtype.to_bits(total))
 
 
-_LEAVES = (ops.BUFFER, ops.PLACEHOLDER, ops.CONTIGUOUS, ops.COPY)
+_LEAVES = (ops.BUFFER, ops.PLACEHOLDER, ops.CONTIGUOUS, ops.COPY, ops.AGAIN)
 
 
 @rule(

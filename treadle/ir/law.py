@@ -14,6 +14,7 @@ from treadle.ir import index, ops
 from treadle.ir.dtype import DType, bool_
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.monoid import MONOIDS
+from treadle.ir.named import Named
 from treadle.ir.node import Node, toposort
 
 Law = Callable[[Node], str | None]
@@ -333,10 +334,27 @@ def _scan(node: Node) -> str | None:
         if not steps[number] or steps[number][0] != length:
             return f"sequence {number - carries} does not have {length} steps"
         steps[number] = steps[number][1:]
+    return _body_fault(body, [(s.dtype, shape) for s, shape in zip(node.src, steps)])
+
+
+@law(ops.CALL)
+def _call(node: Node) -> str | None:
+    body, rule = node.arg
+    if body.op is not ops.SINK or not isinstance(rule, Named):
+        return "its arg is not (body, rule)"
+    if node.dtype != tuple(output.dtype for output in body.src):
+        return f"its body gives {[output.dtype for output in body.src]}, and it {node.dtype}"
+    return _body_fault(body, [(source.dtype, source.shape) for source in node.src])
+
+
+def _body_fault(body: Node, given: Sequence[tuple[DType, Any]]) -> str | None:
+    """A body whose parameters are not among those that it gets, by their dtypes and shapes."""
     for leaf in toposort(body):
+        if leaf.op is ops.BUFFER:
+            return "its body reads a buffer: it may read its parameters only"
         if leaf.op is ops.PLACEHOLDER:
             number, shape = leaf.arg
-            if not 0 <= number < len(steps) or steps[number] != shape:
+            if not 0 <= number < len(given) or given[number] != (leaf.dtype, shape):
                 return (
                     f"its body reads placeholder {number} of shape {shape}, which it does not get"
                 )

@@ -218,9 +218,15 @@ UPDATE  = _row("update",  2, "g", "memory")
 CONTIGUOUS = _row("contiguous", 1, "g", "memory", flags="linear")                # stored in memory here
 COPY    = _row("copy",    1, "g", "memory", flags="linear")                      # arg: device
 STOP    = _row("stop_gradient", 1, "g", "alu", meaning=lambda n, a: a)
+# sources (x, after): x, from which a later computation begins once `after` is there. What is made from it is not
+# the same node as what was made from x: it is computed again, and not before it is needed
+AGAIN   = _row("again",   2, "g", "memory")
 # sources (init.., xs.., consts..); arg: (body, carries, xs, length, reverse). body: a SINK over PLACEHOLDERs
 # (carries, one step of each xs, consts) of (carries.., ys..). Outputs: final carries, stacked ys
 SCAN    = _row("scan",    None, "g", "control", dtype="given", shape=lambda n: _scan_shapes(n))
+# sources (inputs..); arg: (body, rule). body: a SINK over PLACEHOLDERs, one per input. Outputs: the body's. The rule
+# (a Named, graph/call.py) says how it is differentiated as a whole; before it is scheduled the body takes its place
+CALL    = _row("call",    None, "g", "control", dtype="given", shape=lambda n: tuple([s.shape for s in n.arg[0].src]))
 OUT     = _row("out",     1, "gkp", "control", dtype="given", shape=lambda n: _out_shape(n))  # arg: which output
 
 
@@ -232,7 +238,7 @@ def _scan_shapes(node: Node) -> Shape:
 
 def _out_shape(node: Node) -> Shape:
     source = node.src[0]
-    return source.shape[node.arg] if source.op is SCAN else source.shape
+    return source.shape[node.arg] if source.op.kind == "control" else source.shape
 
 
 # ---- kernel stage ------------------------------------------------------------------------------------

@@ -6,11 +6,12 @@
     %3 = mul float32 %0, %2
     %4 = reduce float32 %3 : ("add", (1,))
 
-A line is `%number = op dtype sources : arg`. An arg is Python data in which `%n` is a node and a
-bare name a dtype; a constant stands as its value. A node with several outputs has a tuple of
-dtypes. The root is the last node, or a last line `roots %3, %4` names several. Sources come before
-users in an order that depends on the program alone, so equal programs have equal texts in every
-process. `#` begins a comment line. A Function adds lines of its own: see `show_function`.
+A line is `%number = op dtype sources : arg`. An arg is Python data in which `%n` is a node, a bare
+name a dtype and `@"name"` a thing that is known by its name (`named.py`); a constant stands as its
+value. A node with several outputs has a tuple of dtypes. The root is the last node, or a last line
+`roots %3, %4` names several. Sources come before users in an order that depends on the program
+alone, so equal programs have equal texts in every process. `#` begins a comment line. A Function
+adds lines of its own: see `show_function`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from treadle.ir import ops
 from treadle.ir.dtype import DType, bfloat16, from_name
+from treadle.ir.named import Named, named
 from treadle.ir.node import Node, arg_nodes, toposort
 
 Made = TypeVar("Made")
@@ -138,6 +140,8 @@ def _literal(value: Any, numbers: dict[Node, int]) -> str:
         return repr(value)
     if isinstance(value, str):
         return json.dumps(value)
+    if isinstance(value, Named):
+        return f"@{json.dumps(value.name)}"
     if value is None or type(value) in (bool, int, float):
         return repr(value)
     raise TypeError(f"{value!r} of type {type(value).__name__}")
@@ -244,7 +248,7 @@ def parse_function(
 
 _DEFINITION = re.compile(r"%(\d+) = (\w+) (\([^)]*\)|\w+)(?: (.*))?")
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<node>%\d+)|(?P<string>"(?:\\.|[^"\\])*")|(?P<word>[A-Za-z_]\w*)"""
+    r"""\s*(?:(?P<node>%\d+)|(?P<string>@?"(?:\\.|[^"\\])*")|(?P<word>[A-Za-z_]\w*)"""
     r"""|(?P<number>[-+]?(?:inf|nan|\d[\d.]*(?:e[-+]?\d+)?))|(?P<mark>[(),]))"""
 )
 _WORDS = {"None": None, "True": True, "False": False, "inf": math.inf, "nan": math.nan}
@@ -356,8 +360,15 @@ class _Reader:
         if kind == "word":
             return _WORDS[token]
         if kind == "string":
-            return json.loads(token)
+            return self.named_thing(token[1:]) if token[0] == "@" else json.loads(token)
         try:
             return float(token) if set(token) & set(".einf") else int(token)
         except ValueError:
             raise self.error(f"{token!r} is no number") from None
+
+    def named_thing(self, token: str) -> Named:
+        """What is known by the name that is written here."""
+        try:
+            return named(json.loads(token))
+        except ValueError as error:
+            raise self.error(str(error)) from None

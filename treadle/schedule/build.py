@@ -18,6 +18,7 @@ from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node, remember, toposort
 from treadle.ir.ops import Op
 from treadle.schedule.demand import Demand, Draft, Output, Value, covers
+from treadle.schedule.graph import TRANSPARENT
 from treadle.schedule.movement import PURE, ZERO, Movements, Position, flatten, is_partition
 from treadle.schedule.plan import BufferInfo, Call
 from treadle.schedule.split import split_ranges, takes_apart
@@ -80,7 +81,7 @@ class Level:
 
     def base(self, node: Node, position: Position) -> tuple[Node, Position]:
         """Down a chain of movements that only re-index."""
-        while node.op in PURE or node.op in (ops.STOP, ops.CONTIGUOUS):
+        while node.op in PURE or node.op in TRANSPARENT:
             if node.op in PURE:
                 position, _ = self.movements.source_index(node, position)
             node = node.src[0]
@@ -136,6 +137,7 @@ class Builder:
             device=draft.device,
             reads=frozenset([b for b, access in self.arguments if not access.startswith("store")]),
             writes=frozenset([b for b, access in self.arguments if access.startswith("store")]),
+            waits=draft.awaited(),
         )
 
     def _renumbered(self, sink: Node) -> Node:
@@ -450,7 +452,7 @@ def _passed(check: Node) -> Node:
 
 def _tested(indices: Node) -> Node:
     """What holds the same numbers as a tensor of indices, however they are arranged."""
-    while indices.op in (ops.RESHAPE, ops.PERMUTE, ops.EXPAND, ops.FLIP, ops.STOP):
+    while indices.op in (ops.RESHAPE, ops.PERMUTE, ops.EXPAND, ops.FLIP, ops.STOP, ops.AGAIN):
         indices = indices.src[0]
     return indices
 
@@ -469,7 +471,7 @@ def _select(condition: Node, value: Node) -> Node:
 
 
 _BUILD: dict[Op, Callable[[Builder, Demand], None]] = {
-    **dict.fromkeys((*PURE, ops.PAD, ops.UNWINDOW, ops.STOP, ops.CONTIGUOUS), Builder._movement),
+    **dict.fromkeys((*PURE, ops.PAD, ops.UNWINDOW, *TRANSPARENT), Builder._movement),
     **dict.fromkeys(
         (ops.BUFFER, ops.PLACEHOLDER, ops.CONST, ops.SCALAR, ops.VARIABLE, ops.IOTA), Builder._leaf
     ),

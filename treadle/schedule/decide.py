@@ -20,7 +20,7 @@ from treadle.ir.node import Node
 from treadle.ir.ops import Op
 from treadle.schedule import cost
 from treadle.schedule.demand import Demand, Draft, Output, Value, covers, free_ranges
-from treadle.schedule.graph import LEAVES, TRANSPARENT, Graph, pure_base
+from treadle.schedule.graph import LEAVES, TRANSPARENT, Graph
 from treadle.schedule.movement import PURE, Movements, is_partition
 from treadle.schedule.plan import Reason
 from treadle.schedule.propagate import STORES
@@ -176,6 +176,11 @@ class Decider(Rules):
             self.force(node.src[0], "contiguous", "the program asks for its {} elements", size)
         self.visit_movement(node, demands)
 
+    def visit_again(self, node: Node, demands: list[Demand]) -> None:
+        for draft in {demand.draft: None for demand in demands}:
+            self.begin_again(node, draft)
+        self.visit_movement(node, demands)
+
     def visit_out(self, node: Node, demands: list[Demand]) -> None:
         source = node.src[0]
         self.components.setdefault(source, set()).add(node.arg)
@@ -241,7 +246,7 @@ class Decider(Rules):
         for number, source in enumerate(node.src):
             if number >= carries:
                 text = "every step of a loop reads its part of {} elements"
-                self.need_whole(pure_base(source), loop, "scan", text, self.numel(source.shape))
+                self.need_whole(source, loop, "scan", text, self.numel(source.shape))
             elif 0 not in source.shape:
                 start = self.new_draft(node, source.shape)
                 below = self.push(source, start, start.position, None, STORES)
@@ -292,6 +297,7 @@ _VISIT: dict[Op, _Visit] = {
     **dict.fromkeys(LEAVES, Decider.visit_leaf),
     **dict.fromkeys((*PURE, ops.PAD, ops.UNWINDOW, ops.STOP), Decider.visit_movement),
     ops.CONTIGUOUS: Decider.visit_contiguous,
+    ops.AGAIN: Decider.visit_again,
     ops.OUT: Decider.visit_out,
     ops.COPY: Decider.visit_copy,
     ops.UPDATE: Decider.visit_region,

@@ -124,6 +124,12 @@ class Draft:
         if self.continues is not None:
             yield from self.continues.makers[: self.continues.makers.index(self)]
 
+    def awaited(self) -> frozenset[int]:
+        """The buffers that have to be whole before it begins."""
+        found = [d.stored for d in self.demands.values() if d.position is None and d.stored]
+        places = [place for value in found for place in value.places.values()]
+        return frozenset([buffer for group in places for buffer, _ in group])
+
     def choose(self, sizes: list[Any], taken: int) -> tuple[Node, ...]:
         """Ranges for a reduction over these sizes: for each the lowest number of that size that is
         not `taken` (free where the reduction stands). So the row that a softmax sums is the row

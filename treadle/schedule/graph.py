@@ -9,7 +9,7 @@ from treadle.ir.node import Node, toposort
 from treadle.schedule.movement import PURE, is_partition
 
 # the same elements in the same order
-TRANSPARENT = frozenset((ops.RESHAPE, ops.STOP, ops.CONTIGUOUS))
+TRANSPARENT = frozenset((ops.RESHAPE, ops.STOP, ops.CONTIGUOUS, ops.AGAIN))
 INDICES = frozenset(op for op in ops.TABLE.values() if op.kind == "index")
 # leaves that are no memory
 FREE = INDICES | {ops.CONST, ops.SCALAR, ops.VARIABLE, ops.IOTA}
@@ -59,6 +59,6 @@ def _underlying(root: Node) -> Node:
 
 def pure_base(node: Node) -> Node:
     """What is left below movements that only re-index."""
-    while node.op in PURE or node.op in (ops.STOP, ops.CONTIGUOUS):
+    while node.op in PURE or node.op in TRANSPARENT:
         node = node.src[0]
     return node

@@ -49,6 +49,11 @@ class Dependences:
                     self.after[reader].add(writers[0])
                 else:
                     self.after[writers[-1]].add(reader)
+        for number, item in enumerate(self.items):
+            assert item is not None
+            for buffer in item.waits:
+                for writer in self.writers.get(buffer, ())[-1:]:
+                    self.after[writer].add(number)
         self.latest = {buffer: list(readers) for buffer, readers in self.readers.items()}
         self.find_tested()
 

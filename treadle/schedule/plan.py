@@ -58,6 +58,7 @@ class Call:
     phase: int = 0
     reads: frozenset[int] = frozenset()  # the buffers that it loads from
     writes: frozenset[int] = frozenset()  # the buffers that it stores to
+    waits: frozenset[int] = frozenset()  # buffers that have to be whole before it begins
 
 
 @dataclass(eq=False)
@@ -70,6 +71,7 @@ class Loop:
     phase: int = 0
     reads: frozenset[int] = frozenset()
     writes: frozenset[int] = frozenset()
+    waits: frozenset[int] = frozenset()
 
 
 Item = Call | Loop

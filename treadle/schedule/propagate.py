@@ -83,9 +83,25 @@ class Propagation:
     def need_whole(
         self, node: Node, draft: Draft, rule: str, text: str, *numbers: float | int | str
     ) -> Demand:
-        """A draft reads this value at places that are known only when it runs, or all of it."""
-        self.force(node, rule, text, *numbers)
-        return self.push(node, draft, None, None, STORES)
+        """A draft reads this value at places that are known only when it runs, or all of it; what
+        only re-indexes it is left out."""
+        base = pure_base(node)
+        while node is not base:
+            if node.op is ops.AGAIN:
+                self.begin_again(node, draft)
+            node = node.src[0]
+        self.force(base, rule, text, *numbers)
+        return self.push(base, draft, None, None, STORES)
+
+    def begin_again(self, node: Node, draft: Draft) -> None:
+        """A draft begins with an AGAIN, whose source is in memory, and waits for another value: so
+        it runs when its results are needed, and is no part of a kernel that ran the first time."""
+        base, late = map(pure_base, node.src)
+        size = self.numel(base.shape)
+        self.force(base, "again", "a later computation begins from its {} elements", size)
+        if late.op not in LEAVES and 0 not in late.shape:
+            text = "a later computation waits for its {} elements"
+            self.need_whole(late, draft, "again", text, self.numel(late.shape))
 
     # ---- fusing --------------------------------------------------------------------------------
     def fuse(self, demand: Demand) -> None:
@@ -157,7 +173,7 @@ class Propagation:
         x, where = demand.node.src
         below = self.push(where, demand.draft, demand.position, demand.valid, demand.scopes)
         base = self.need_whole(
-            pure_base(x),
+            x,
             demand.draft,
             "gather",
             "{} of its elements are read at indices that come from data",
@@ -224,9 +240,7 @@ def _inserted(position: Position, axes: tuple[int, ...], ranges: tuple[Node, ...
 
 
 _EXPAND: dict[Op, Callable[[Propagation, Demand], None]] = {
-    **dict.fromkeys(
-        (*PURE, ops.PAD, ops.UNWINDOW, ops.STOP, ops.CONTIGUOUS), Propagation.expand_movement
-    ),
+    **dict.fromkeys((*PURE, ops.PAD, ops.UNWINDOW, *TRANSPARENT), Propagation.expand_movement),
     **dict.fromkeys(LEAVES, lambda propagation, demand: None),
     ops.REDUCE: Propagation.expand_reduce,
     ops.GATHER: Propagation.expand_gather,

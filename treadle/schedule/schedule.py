@@ -202,7 +202,8 @@ class _Scheduler:
         rename(ordered, renamed)
         reads: frozenset[int] = frozenset().union(*[item.reads for item in ordered])
         writes: frozenset[int] = frozenset().union(*[item.writes for item in ordered])
-        return [Loop(ordered, index.dim(length), counter, reads=reads, writes=writes)]
+        waits = draft.awaited()
+        return [Loop(ordered, index.dim(length), counter, reads=reads, writes=writes, waits=waits)]
 
     def _body_roots(
         self, body: Node, carries: int, value: Value, carried: dict[int, int], step: Node

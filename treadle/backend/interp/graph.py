@@ -281,6 +281,20 @@ def _update(node: Node, sizes: Sizes, x: Array, value: Array) -> Array:
     return out
 
 
+# ---- calls ---------------------------------------------------------------------------------------
+@_means(ops.AGAIN)
+def _again(node: Node, sizes: Sizes, x: Array, after: Array) -> Array:
+    return x
+
+
+@_means(ops.CALL)
+def _call(node: Node, sizes: Sizes, *sources: Array) -> list[Any]:
+    """The body on the inputs."""
+    body = node.arg[0]
+    leaves = {leaf: sources[leaf.arg[0]] for leaf in _placeholders(body)}
+    return _evaluate(list(body.src), leaves, sizes)
+
+
 # ---- scan ----------------------------------------------------------------------------------------
 @_means(ops.SCAN)
 def _scan(node: Node, sizes: Sizes, *sources: Array) -> list[Array]:
@@ -306,5 +320,5 @@ def _scan(node: Node, sizes: Sizes, *sources: Array) -> list[Array]:
 
 
 def _placeholders(body: Node) -> list[Node]:
-    """The parameters of a scan's body; those of a scan inside it are its own."""
+    """The parameters of a body; those of a body inside it are its own."""
     return [node for node in toposort(body) if node.op is ops.PLACEHOLDER]
