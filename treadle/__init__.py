@@ -30,7 +30,7 @@ from treadle.ir.dtype import (
 from treadle.jit import jit
 from treadle.tensor import Tensor, enable_grad, no_grad
 from treadle.tools.debug import explain
-from treadle.transforms import grad, scan, value_and_grad
+from treadle.transforms import checkpoint, grad, scan, stop_gradient, value_and_grad
 
 __version__ = "0.1.0"
 
@@ -54,6 +54,7 @@ __all__ = [
     "Variable",
     "bfloat16",
     "bool_",
+    "checkpoint",
     "enable_grad",
     "explain",
     "float16",
@@ -68,6 +69,7 @@ __all__ = [
     "manual_seed",
     "no_grad",
     "scan",
+    "stop_gradient",
     "uint8",
     "uint16",
     "uint32",

@@ -27,6 +27,7 @@ from treadle.engine.trace import JitError, Trace
 from treadle.generator import next_keys
 from treadle.graph.body import substitute
 from treadle.graph.build import const
+from treadle.graph.call import inline
 from treadle.graph.tree import Structure, flatten, unflatten
 from treadle.ir import ops
 from treadle.ir.dtype import float64, uint64
@@ -345,10 +346,11 @@ class _Work:
     # ---- the recipe ------------------------------------------------------------------------------
     def recipe(self) -> Recipe:
         """The effects and results as graphs over leaves in memory."""
-        roots = resolved(self.roots)
+        whole = resolved(self.roots)
+        roots = inline(whole)
         leaves = leaves_below(roots)
         device = self._device(roots, leaves)
-        carrying = _carrying(roots, {w.leaf for w in self.watched if w.learns})
+        carrying = _carrying(whole, {w.leaf for w in self.watched if w.learns})
         arguments = [w.leaf for w in self.watched if w.argument is not None]
         holders = {w.leaf: w for w in self.watched if w.argument is None}
         gradients = {w.gradient_leaf: w for w in reversed(self.watched) if w.gradient_leaf}
@@ -380,6 +382,7 @@ class _Work:
         return Recipe(
             device=device,
             roots=roots,
+            whole=whole,
             arguments=arguments,
             cells=self.cells,
             leaves=self.held,

@@ -9,6 +9,7 @@ from gradcheck import check, leaf
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import build as b
 from treadle.graph import grad, scan
+from treadle.graph.call import call
 from treadle.graph.grad import gradients
 from treadle.ir import index, ops
 from treadle.ir.dtype import bfloat16, float16, float32, float64, int64
@@ -103,6 +104,7 @@ SAMPLES: dict[ops.Op, list[tuple[Callable[..., Node], tuple[np.ndarray, ...]]]] 
     ],
     ops.CONTIGUOUS: [(b.contiguous, (X,))],
     ops.COPY: [(lambda x: ops.COPY(x, arg="OTHER"), (X,))],
+    ops.AGAIN: [(lambda x: ops.AGAIN(x, x), (X,))],
 }  # fmt: skip
 
 # Rows whose every rule is None: the derivative is zero, or there is none to ask for.
@@ -130,6 +132,7 @@ def test_every_row_has_a_sample() -> None:
 def test_every_graph_operation_is_decided() -> None:
     refused = {op for op, _ in grad.WITHOUT}
     assert ops.SCAN in grad.WHOLE_VJP, scan.__name__  # importing it adds its row
+    assert ops.CALL in grad.WHOLE_VJP, call.__name__
     decided = set(grad.VJP) | set(grad.WHOLE_VJP) | {ops.OUT, ops.SINK} | refused
     assert decided >= {op for op in ops.TABLE.values() if "g" in op.stages and op.kind != "index"}
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import build as b
+from treadle.graph.call import CHECKPOINT, call
 from treadle.graph.grad import gradients
 from treadle.graph.scan import scan
 from treadle.graph.simplify import RULES, merge_reductions, simplify
@@ -71,6 +72,11 @@ EXAMPLES: dict[str, list[Callable[[], Node]]] = {
         lambda: raw(ops.ADD, X, full(-0.0)),
     ],
     "stop": [lambda: raw(ops.STOP, X)],
+    "inline": [lambda: call([raw(ops.SIN, raw(ops.MUL, X, Y))], [X], CHECKPOINT)[0]],
+    "again": [
+        lambda: raw(ops.AGAIN, full(2.0), X),
+        lambda: raw(ops.AGAIN, b.permute(X, (1, 0)), Y),
+    ],
     "twice": [
         lambda: raw(ops.NOT, raw(ops.NOT, TEST)),
         lambda: raw(ops.NEG, raw(ops.NEG, X)),

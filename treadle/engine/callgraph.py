@@ -6,9 +6,10 @@ of range is told with its line: both need the graph over the leaves and numbers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from treadle.engine.normal import Normal
 from treadle.engine.recipe import Call
 from treadle.graph.build import const
 from treadle.ir import ops
@@ -18,16 +19,20 @@ from treadle.ir.node import Node, toposort
 Origin = tuple[str, Any]  # ("cell" | "gradient" | "constant" | "float" | "key", which)
 
 
-class CallGraph:
-    """roots: a normal form; leaves, numbers: the origin of each of its leaves and numbers."""
+class GraphOfCalls:
+    """What is the same in every call. roots: a normal form (not its leaves: what is captured keeps
+    no value alive); leaves, numbers: the origin of each of its leaves and numbers."""
 
-    def __init__(
-        self,
-        roots: Sequence[Node],
-        leaves: Sequence[Origin],
-        numbers: Sequence[Origin],
-        call: Call,
-    ) -> None:
+    def __init__(self, normal: Normal, origins: Mapping[Node, Origin]) -> None:
+        self.roots = normal.roots
+        self.leaves = [origins.get(leaf, ("constant", leaf)) for leaf in normal.leaves]
+        self.numbers = [origins.get(n, ("constant", n)) for n in normal.scalars]
+
+
+class CallGraph:
+    """The graph of one call."""
+
+    def __init__(self, graph: GraphOfCalls, call: Call) -> None:
         find: dict[str, Callable[[Any], Node]] = {
             "cell": lambda number: call.cells[number].node,
             "gradient": lambda number: call.cells[number].grad.node,
@@ -35,9 +40,9 @@ class CallGraph:
             "float": lambda number: const(float(call.floats[number]), float64),
             "key": lambda number: const(call.keys[number], uint64),
         }
-        self.normal_roots = roots
-        self.leaves = [find[kind](which) for kind, which in leaves]
-        self.numbers = [find[kind](which) for kind, which in numbers]
+        self.normal_roots = graph.roots
+        self.leaves = [find[kind](which) for kind, which in graph.leaves]
+        self.numbers = [find[kind](which) for kind, which in graph.numbers]
         self.done: dict[Node, Node] = {}
 
     def node(self, node: Node) -> Node:

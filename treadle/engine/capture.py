@@ -18,7 +18,7 @@ import numpy as np
 from treadle import config
 from treadle.engine import device as devices
 from treadle.engine import failure
-from treadle.engine.callgraph import CallGraph, Origin
+from treadle.engine.callgraph import CallGraph, GraphOfCalls, Origin
 from treadle.engine.cell import NO_BINDINGS, Cell, bind, dependants, live
 from treadle.engine.constant import Kept, divide, fixed_sizes
 from treadle.engine.gradients import Gradients, Placed
@@ -62,7 +62,6 @@ class Captured:
         for slot, value in self.program.slots.constants.items():
             self.slots[slot] = value
         self.slots[0] = self.native.records.flag.ctypes.data
-        self.roots = normal.roots  # (not its leaves: what is captured keeps no value alive)
         pairs = zip(toposort(normal.roots), toposort(recipe.roots), strict=True)
         self.lines = {new: lines[old] for new, old in pairs if old in lines}
         self.arguments = len(recipe.arguments)
@@ -124,14 +123,16 @@ class Captured:
         origins |= {leaf: ("gradient", owner) for owner, leaf in recipe.gradients.items()}
         origins |= {number: ("float", n) for n, number in enumerate(recipe.floats)}
         origins |= {number: ("key", n) for n, number in enumerate(recipe.keys)}
-        self.leaf_origins = [origins.get(leaf, ("constant", leaf)) for leaf in normal.leaves]
-        self.number_origins = [origins.get(n, ("constant", n)) for n in normal.scalars]
-        for kind, leaf in self.leaf_origins:
+        self.graph = GraphOfCalls(normal, origins)
+        # derivatives see a function that has its own rule as a whole
+        calls = recipe.whole != recipe.roots
+        self.whole = GraphOfCalls(normalise(recipe.whole), origins) if calls else self.graph
+        for kind, leaf in self.graph.leaves:
             if kind == "constant":  # made during the trace
                 self.slots[slot_of[leaf]] = memory[leaf].address
         self.float_slots: list[tuple[int, int]] = []
         self.key_slots: list[tuple[int, int]] = []
-        for number, (kind, which) in enumerate(self.number_origins):
+        for number, (kind, which) in enumerate(self.graph.numbers):
             slot = self._slot("scalar", number)
             if slot and kind == "constant":
                 self.slots[slot] = _signed(which.arg)
@@ -458,16 +459,13 @@ class Captured:
             if self.carrying.get(root, False):
                 forget(leaf)
             elif root in self.carrying:
-                graph = graph or self._graph(call)
+                graph = graph or CallGraph(self.whole, call)
                 remember(leaf, partial(graph.root, root), memory.clock)
-
-    def _graph(self, call: Call) -> CallGraph:
-        return CallGraph(self.roots, self.leaf_origins, self.number_origins, call)
 
     def _out_of_range(self, flag: int, call: Call) -> IndexError:
         """The error for a check that failed; see `realize.out_of_range`."""
         failed = self.program.checks[min(flag, len(self.program.checks)) - 1]
-        graph = self._graph(call)
+        graph = CallGraph(self.graph, call)
         values = graph.roots()
         for node, line in self.lines.items():
             own = graph.node(node)
@@ -478,7 +476,7 @@ class Captured:
             realize([cell])
             return memory[cell.node].array(node.dtype, (-1,))
 
-        found = failure.find(failed, Normal(self.roots, (), ()), values)
+        found = failure.find(failed, Normal(self.graph.roots, (), ()), values)
         return IndexError(failure.describe(failed, found, call.variables, compute))
 
 

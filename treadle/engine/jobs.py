@@ -25,11 +25,11 @@ class Job:
     """One value to compute.
 
     value: its graph; node: the same, with the bodies of CALLs in their places, and cut at copies
-    between devices (cut: whether it is). target: the leaf whose memory
-    it may take over. cell: who asked for it; leaf: the deferred leaf that it fills (one of the two
-    is None). level: in which round it runs. reads: the leaves below it, a bit each. tracked:
-    whether the value may be differentiated. device: where it runs, that of its leaves. transfer:
-    the node is a leaf on another device, whose bytes are copied.
+    between devices (cut: whether it is). target: the leaf whose memory it may take over. cell: who
+    asked for it; leaf: the deferred leaf that it fills (one of the two is None). level: in which
+    round it runs. reads: the leaves below it, a bit each. tracked: whether the value may be
+    differentiated. device: where it runs, that of its leaves. transfer: the node is a leaf on
+    another device, whose bytes are copied.
     """
 
     __slots__ = (

@@ -40,16 +40,18 @@ class Gradient:
 @dataclass
 class Recipe:
     """device: where it runs. roots: graphs of all values to compute, whose leaves are stand-ins,
-    leaves of closed-over cells, and constants. arguments: the stand-in of each tensor argument.
-    cells: the closed-over cells, first those that keep their leaf and get another value; leaves:
-    what they held. gradients: stand-ins of `cell.grad` that are read, by the number of the cell.
-    floats, keys: stand-ins of numbers. results: the root of each tensor returned. donated: the
-    arguments whose memory is free. carrying: the roots through which a gradient flows back. moving:
-    the closed-over cells in whose place every call puts another one.
+    leaves of closed-over cells, and constants; whole: the same as derivatives see them, with CALLs.
+    arguments: the stand-in of each tensor argument. cells: the closed-over cells, first those that
+    keep their leaf and get another value; leaves: what they held. gradients: stand-ins of
+    `cell.grad` that are read, by the number of the cell. floats, keys: stand-ins of numbers.
+    results: the root of each tensor returned. donated: the arguments whose memory is free.
+    carrying: the roots through which a gradient flows back. moving: the closed-over cells in whose
+    place every call puts another one.
     """
 
     device: str
     roots: list[Node]
+    whole: list[Node]
     arguments: list[Node]
     cells: list[Cell]
     leaves: list[Node]

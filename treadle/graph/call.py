@@ -61,12 +61,10 @@ def inline_output(node: Node) -> Node | None:
     whole = node.src[0]
     if whole.op is not ops.CALL:
         return None
-    return _results(whole)[node.arg]
-
-
-def _results(whole: Node) -> list[Node]:
-    body = whole.arg[0]
-    return substitute(body.src, dict(zip(parameters_like(whole.src), whole.src)))
+    (result,) = substitute(
+        [whole.arg[0].src[node.arg]], dict(zip(parameters_like(whole.src), whole.src))
+    )
+    return result
 
 
 def inline(roots: Sequence[Node]) -> list[Node]:

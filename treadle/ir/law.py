@@ -337,6 +337,11 @@ def _scan(node: Node) -> str | None:
     return _body_fault(body, [(s.dtype, shape) for s, shape in zip(node.src, steps)])
 
 
+@law(ops.AGAIN)
+def _again(node: Node) -> str | None:
+    return None if isinstance(node.src[1].dtype, DType) else "it waits for several values"
+
+
 @law(ops.CALL)
 def _call(node: Node) -> str | None:
     body, rule = node.arg

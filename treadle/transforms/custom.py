@@ -11,7 +11,6 @@ from treadle.engine.history import fold, unfold
 from treadle.graph.build import stop_gradient as stop
 from treadle.graph.call import CHECKPOINT, call
 from treadle.graph.tree import flatten, unflatten
-from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 from treadle.tensor import Tensor
 
