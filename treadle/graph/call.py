@@ -8,9 +8,12 @@ place, and what is left is the graph that the function itself would have built, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from treadle.graph.batching import WHOLE_BATCHING, Batched, batched
 from treadle.graph.body import close, parameter, parameters_like, substitute, unmoved
 from treadle.graph.build import constant_of
+from treadle.graph.forward import WHOLE_JVP, tangents
 from treadle.graph.grad import WHOLE_VJP, gradients
 from treadle.ir import ops
 from treadle.ir.dtype import void
@@ -131,4 +134,28 @@ def _call_vjp(node: Node, cotangents: Parts, needed: Sequence[bool]) -> Parts:
     return rule.vjp(node, cotangents, needed)
 
 
+def _call_jvp(node: Node, arriving: Parts) -> tuple[None, Parts]:
+    """The tangents of the body."""
+    parameters = parameters_like(node.src)
+    own = {p: parameter(p.dtype, p.shape) for p, t in zip(parameters, arriving) if t is not None}
+    derived = tangents(node.arg[0].src, own)
+    given = dict(zip(parameters, node.src))
+    given |= {own[p]: t for p, t in zip(parameters, arriving) if t is not None}
+    found = iter(substitute([t for t in derived if t is not None], given))
+    return None, [None if t is None else next(found) for t in derived]
+
+
+def _call_batched(node: Node, sources: Sequence[Batched], size: Any) -> list[Batched]:
+    """The same call, whose body is for all examples."""
+    body, rule = node.arg
+    nodes = [source for source, _ in sources]
+    pairs = zip(parameters_like(node.src), parameters_like(nodes), sources)
+    stacked = {own: new for own, new, (_, has) in pairs if has}
+    done = batched(body.src, stacked, size)
+    outputs = outputs_of([y for y, _ in done], nodes, rule)
+    return [(output, has) for output, (_, has) in zip(outputs, done)]
+
+
 WHOLE_VJP[ops.CALL] = _call_vjp
+WHOLE_JVP[ops.CALL] = _call_jvp
+WHOLE_BATCHING[ops.CALL] = _call_batched

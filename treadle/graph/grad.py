@@ -103,7 +103,7 @@ WITHOUT: dict[tuple[Op, str | None], str] = {
 # fmt: on
 
 
-def _is_float(dtype: Any) -> bool:
+def is_float(dtype: Any) -> bool:
     return any(d.is_float for d in dtype) if isinstance(dtype, tuple) else bool(dtype.is_float)
 
 
@@ -113,7 +113,7 @@ def reaching(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
     for node in order:
         row = VJP.get(node.op, node.src)
         flows = any(s in reaches and rule is not None for s, rule in zip(node.src, row))
-        if flows and _is_float(node.dtype):
+        if flows and is_float(node.dtype):
             reaches.add(node)
     return reaches
 
@@ -165,7 +165,7 @@ def gradients(
     says "zero" or "none" (None). NotImplementedError names an operation without a derivative.
     """
     for node in (*outputs, *wanted):
-        if not _is_float(node.dtype):
+        if not is_float(node.dtype):
             raise TypeError(f"only floating tensors have derivatives, not one of {node.dtype}")
     order = toposort(outputs)
     reaches = reaching(order, wanted)

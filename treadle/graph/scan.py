@@ -1,4 +1,4 @@
-"""Loops with a carried value: `scan`, and its derivative.
+"""Loops with a carried value: `scan`, its derivatives, and many of them at once.
 
 A recurrence of a thousand steps is one SCAN node, whose body stands in it once: a SINK over
 PLACEHOLDERs. A program stays as long as its body, however often the body runs.
@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from treadle.graph import shapes
+from treadle.graph.batching import WHOLE_BATCHING, Batched, batched, moved_axis, with_axis
 from treadle.graph.body import close, parameter, substitute
 from treadle.graph.build import cast, zeros_like
+from treadle.graph.forward import WHOLE_JVP, Tangents, tangents
 from treadle.graph.grad import WHOLE_VJP, gradients
 from treadle.graph.tree import flatten, unflatten
 from treadle.ir import ops
@@ -126,7 +128,20 @@ def _check_carries(before: Sequence[Node], after: Sequence[Node]) -> None:
             )
 
 
-# ---- the derivative ------------------------------------------------------------------------------
+# ---- derivatives ---------------------------------------------------------------------------------
+def _parameters(node: Node) -> list[Node]:
+    """The parameters of a SCAN's body, one for each source: what it is in one step."""
+    _, carries, inputs, _, _ = node.arg
+    steps = [
+        source.shape[1:] if carries <= i < carries + inputs else source.shape
+        for i, source in enumerate(node.src)
+    ]
+    return [
+        Node(ops.PLACEHOLDER, source.dtype, (), (i, shape))
+        for i, (source, shape) in enumerate(zip(node.src, steps))
+    ]
+
+
 def _scan_vjp(
     node: Node, cotangents: Sequence[Node | None], needed: Sequence[bool]
 ) -> list[Node | None]:
@@ -139,13 +154,7 @@ def _scan_vjp(
     body, carries, inputs, length, reverse = node.arg
     sources = node.src
     first_constant = carries + inputs
-    steps = [
-        s.shape[1:] if carries <= i < first_constant else s.shape for i, s in enumerate(sources)
-    ]
-    parameters = [
-        Node(ops.PLACEHOLDER, s.dtype, (), (i, shape))
-        for i, (s, shape) in enumerate(zip(sources, steps))
-    ]
+    parameters = _parameters(node)
     moving = [i for i in range(carries) if sources[i].dtype.is_float]
     results = [i for i in range(carries, len(body.src)) if cotangents[i] is not None]
     by_step = [i for i in range(carries, first_constant) if needed[i]]
@@ -197,4 +206,88 @@ def _histories(node: Node, parameters: Sequence[Node], wanted: Sequence[int]) ->
     return dict(zip(wanted, outputs[len(body.src) :]))
 
 
+def _scan_jvp(node: Node, arriving: Tangents) -> tuple[Sequence[Node], Tangents]:
+    """Forward through a SCAN: one loop whose body computes the values and their tangents. A carry
+    has a tangent if it comes with one, or if a step gives it one."""
+    body, carries, inputs, length, reverse = node.arg
+    parameters = _parameters(node)
+    own = {i: parameter(p.dtype, p.shape) for i, p in enumerate(parameters) if p.dtype.is_float}
+    moving = {i for i, tangent in enumerate(arriving) if tangent is not None}
+    while True:
+        derived = tangents(body.src, {parameters[i]: own[i] for i in own if i in moving})
+        more = {i for i in range(carries) if derived[i] is not None} - moving
+        if not more:
+            break
+        moving |= more
+    given = {i: arriving[i] or zeros_like(node.src[i]) for i in sorted(moving)}
+    carried = [i for i in given if i < carries]
+    stepped = [i for i in given if carries <= i < carries + inputs]
+    ends = [derived[i] or zeros_like(body.src[i]) for i in carried]
+    shown = [i for i in range(carries, len(body.src)) if derived[i] is not None]
+    constant = {own[i]: given[i] for i in given if i >= carries + inputs}
+    constant |= dict(zip(parameters[carries + inputs :], node.src[carries + inputs :]))
+
+    def step(carry: Any, x: Any) -> tuple[Any, Any]:
+        names = [*parameters[:carries], *(own[i] for i in carried)]
+        names += [*parameters[carries : carries + inputs], *(own[i] for i in stepped)]
+        known = dict(zip(names, (*carry, *x)))
+        roots = [*body.src[:carries], *ends, *body.src[carries:], *(derived[i] for i in shown)]
+        results = substitute(roots, {**constant, **known})
+        count = carries + len(ends)
+        return tuple(results[:count]), tuple(results[count:])
+
+    last, stacked = scan(
+        step,
+        (*node.src[:carries], *(given[i] for i in carried)),
+        (*node.src[carries : carries + inputs], *(given[i] for i in stepped)),
+        length,
+        reverse,
+    )
+    results = len(body.src) - carries
+    found = dict(zip((*carried, *shown), (*last[carries:], *stacked[results:])))
+    return (*last[:carries], *stacked[:results]), [found.get(i) for i in range(len(body.src))]
+
+
+# ---- many at once --------------------------------------------------------------------------------
+def _scan_batched(node: Node, sources: Sequence[Batched], size: Any) -> list[Batched]:
+    """A SCAN for every example: one loop whose steps do all examples. A carry has the axis if it
+    comes with it, or if a step gives it one. In what is stacked the axis of the steps stays in
+    front, so there the axis of the examples is the second."""
+    body, carries, inputs, length, reverse = node.arg
+    parameters = _parameters(node)
+    own = [parameter(p.dtype, (size, *p.shape)) for p in parameters]
+    batches = {i for i, (_, has) in enumerate(sources) if has}
+    while True:
+        done = batched(body.src, {parameters[i]: own[i] for i in batches}, size)
+        more = {i for i in range(carries) if done[i][1]} - batches
+        if not more:
+            break
+        batches |= more
+    ends = [with_axis(*end, size) if i in batches else end[0] for i, end in enumerate(done)]
+    entering = [
+        with_axis(source, has, size) if i in batches else source
+        for i, (source, has) in enumerate(sources)
+    ]
+    stepped = range(carries, carries + inputs)
+    for i in stepped:
+        if i in batches:
+            entering[i] = moved_axis(entering[i], 0, 1)
+    names = [own[i] if i in batches else parameters[i] for i in range(len(parameters))]
+    constant = dict(zip(names[carries + inputs :], entering[carries + inputs :]))
+
+    def step(carry: Any, x: Any) -> tuple[Any, Any]:
+        known = dict(zip(names, (*carry, *x)))
+        results = substitute([*ends[:carries], *(y for y, _ in done[carries:])], constant | known)
+        return tuple(results[:carries]), tuple(results[carries:])
+
+    last, stacked = scan(
+        step, tuple(entering[:carries]), tuple([entering[i] for i in stepped]), length, reverse
+    )
+    flags = [has for _, has in done[carries:]]
+    ys = [moved_axis(y, 1, 0) if has else y for y, has in zip(stacked, flags)]
+    return [*((end, i in batches) for i, end in enumerate(last)), *zip(ys, flags)]
+
+
 WHOLE_VJP[ops.SCAN] = _scan_vjp
+WHOLE_JVP[ops.SCAN] = _scan_jvp
+WHOLE_BATCHING[ops.SCAN] = _scan_batched
