@@ -7,12 +7,12 @@ place, and what is left is the graph that the function itself would have built, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from treadle.graph.batching import WHOLE_BATCHING, Batched, batched
+from treadle.graph.batching import WHOLE_BATCHING, Batched, batched, with_axis
 from treadle.graph.body import close, parameter, parameters_like, substitute, unmoved
-from treadle.graph.build import constant_of
+from treadle.graph.build import cast, constant_of, reduce, zeros_like
 from treadle.graph.forward import WHOLE_JVP, tangents
 from treadle.graph.grad import WHOLE_VJP, gradients
 from treadle.ir import ops
@@ -29,7 +29,15 @@ class Rule(Named):
 
     def vjp(self, call: Node, cotangents: Parts, needed: Sequence[bool]) -> Parts:
         """The cotangent of each source that is needed, from one per output of the call."""
-        raise NotImplementedError(f"{self.name} has no derivative in reverse mode")
+        raise NotImplementedError
+
+    def jvp(self, call: Node, tangents: Parts) -> Parts:
+        """The tangent of each output, from one per source."""
+        raise NotImplementedError
+
+    def batched(self, call: Node, has: Sequence[bool], size: Any) -> Rule:
+        """The rule of the call for `size` examples, some of whose sources have their axis."""
+        return BatchedRule(call, has, size)
 
 
 # ---- making and inlining -------------------------------------------------------------------------
@@ -113,6 +121,22 @@ class Checkpoint(Rule):
         left = iter(found)
         return [None if node is None else next(left) for node in derived]
 
+    def jvp(self, call: Node, tangents: Parts) -> Parts:
+        """The tangents are a function of inputs and tangents, with a checkpoint of its own."""
+        arriving = tuple([i for i, t in enumerate(tangents) if t is not None])
+        given = [t for t in tangents if t is not None]
+        sources = (*call.src, *given)
+        derived = remember(
+            call.arg[0],
+            ("jvp", arriving),
+            lambda body: _jvp_of(body, parameters_like(sources), arriving),
+        )
+        found = iter(outputs_of([t for t in derived if t is not None], sources, self))
+        return [None if t is None else next(found) for t in derived]
+
+    def batched(self, call: Node, has: Sequence[bool], size: Any) -> Rule:
+        return self
+
 
 CHECKPOINT = Checkpoint("checkpoint")
 
@@ -129,31 +153,114 @@ def _vjp_of(
     return seeds, [next(found) if need else None for need in needed]
 
 
+def _jvp_of(body: Node, parameters: Sequence[Node], arriving: Sequence[int]) -> Parts:
+    """The tangents of the outputs of a body; the last parameters are those of `arriving`."""
+    moving = zip(arriving, parameters[len(parameters) - len(arriving) :])
+    return tangents(body.src, {parameters[number]: tangent for number, tangent in moving})
+
+
+# ---- rules of users ------------------------------------------------------------------------------
+def outputs_like(whole: Node) -> list[Node]:
+    """Nodes with the dtypes and shapes of the outputs of a CALL: the results of its body."""
+    return list(whole.arg[0].src)
+
+
+def transposed(
+    linear: Callable[[list[Node]], Parts], inputs: Sequence[Node], cotangents: Parts
+) -> Parts:
+    """The transpose of a linear function, applied: from a cotangent for each result of `linear` to
+    one for each of its inputs, which are like the nodes given."""
+    seeds = [parameter(x.dtype, x.shape) for x in inputs]
+    pairs = [(y, g) for y, g in zip(linear(seeds), cotangents) if y is not None and g is not None]
+    wanted = [seed for seed in seeds if seed.dtype.is_float]
+    found = gradients([y for y, _ in pairs], [g for _, g in pairs], wanted, unreached="none")
+    # the derivative of a linear function does not depend on where it is taken
+    anywhere = {seed: zeros_like(seed) for seed in seeds}
+    made = {
+        seed: None if part is None else substitute([part], anywhere)[0]
+        for seed, part in zip(wanted, found)
+    }
+    return [made.get(seed) for seed in seeds]
+
+
+class BatchedRule(Rule):
+    """The rule of a CALL for many examples: that of one example, for all. example: the CALL of one;
+    has: which of its sources have the axis of the examples. Every output has it."""
+
+    def __init__(self, example: Node, has: Sequence[bool], size: Any) -> None:
+        self.rule: Rule = example.arg[1]
+        super().__init__(f"batched {self.rule.name}")
+        own = tuple([parameter(x.dtype, x.shape) for x in example.src])
+        self.example = example.with_src(own)
+        self.has, self.size = has, size
+
+    def vjp(self, call: Node, cotangents: Parts, needed: Sequence[bool]) -> Parts:
+        own, stacked = self._stand_ins(cotangents)
+        parts = self.rule.vjp(self.example, own, needed)
+        found = self._for_all(parts, call, stacked)
+        return [
+            None if part is None else self._like_source(*part, has)
+            for part, has in zip(found, self.has)
+        ]
+
+    def jvp(self, call: Node, tangents: Parts) -> Parts:
+        # a source without the axis may have a tangent with it, but not here: see `_call_jvp`
+        own, stacked = self._stand_ins(
+            [
+                t if t is None or has else with_axis(t, False, self.size)
+                for t, has in zip(tangents, self.has)
+            ]
+        )
+        found = self._for_all(self.rule.jvp(self.example, own), call, stacked)
+        return [None if part is None else with_axis(*part, self.size) for part in found]
+
+    def _stand_ins(self, parts: Parts) -> tuple[Parts, dict[Node, Node]]:
+        """A stand-in for one example of each stacked node, and {stand-in: stacked node}."""
+        own = [None if p is None else parameter(p.dtype, p.shape[1:]) for p in parts]
+        return own, {o: p for o, p in zip(own, parts) if o is not None and p is not None}
+
+    def _for_all(
+        self, parts: Parts, call: Node, stacked: dict[Node, Node]
+    ) -> list[Batched | None]:
+        """What was made for one example, made for all."""
+        pairs = list(zip(self.example.src, call.src, self.has))
+        stacked = {**stacked, **{own: x for own, x, has in pairs if has}}
+        roots = substitute(
+            [part for part in parts if part is not None],
+            {own: x for own, x, has in pairs if not has},
+        )
+        found = iter(batched(roots, stacked, self.size))
+        return [None if part is None else next(found) for part in parts]
+
+    def _like_source(self, part: Node, stacked: bool, has: bool) -> Node:
+        """The cotangent of a source: summed over the examples if all share it."""
+        part = with_axis(part, stacked, self.size)
+        if has:
+            return part
+        wide = cast(part, part.dtype.accumulator)
+        return cast(reduce("add", wide, 0), part.dtype)
+
+
+# ---- rows of the tables --------------------------------------------------------------------------
 def _call_vjp(node: Node, cotangents: Parts, needed: Sequence[bool]) -> Parts:
     rule: Rule = node.arg[1]
     return rule.vjp(node, cotangents, needed)
 
 
 def _call_jvp(node: Node, arriving: Parts) -> tuple[None, Parts]:
-    """The tangents of the body."""
-    parameters = parameters_like(node.src)
-    own = {p: parameter(p.dtype, p.shape) for p, t in zip(parameters, arriving) if t is not None}
-    derived = tangents(node.arg[0].src, own)
-    given = dict(zip(parameters, node.src))
-    given |= {own[p]: t for p, t in zip(parameters, arriving) if t is not None}
-    found = iter(substitute([t for t in derived if t is not None], given))
-    return None, [None if t is None else next(found) for t in derived]
+    rule: Rule = node.arg[1]
+    return None, rule.jvp(node, arriving)
 
 
 def _call_batched(node: Node, sources: Sequence[Batched], size: Any) -> list[Batched]:
     """The same call, whose body is for all examples."""
-    body, rule = node.arg
     nodes = [source for source, _ in sources]
-    pairs = zip(parameters_like(node.src), parameters_like(nodes), sources)
-    stacked = {own: new for own, new, (_, has) in pairs if has}
-    done = batched(body.src, stacked, size)
-    outputs = outputs_of([y for y, _ in done], nodes, rule)
-    return [(output, has) for output, (_, has) in zip(outputs, done)]
+    has = [has for _, has in sources]
+    pairs = zip(parameters_like(node.src), parameters_like(nodes), has)
+    done = batched(node.arg[0].src, {own: new for own, new, has in pairs if has}, size)
+    rule: Rule = node.arg[1]
+    outputs = [with_axis(*each, size) for each in done]
+    return [(y, True) for y in outputs_of(outputs, nodes, rule.batched(node, has, size))]
 
 
 WHOLE_VJP[ops.CALL] = _call_vjp

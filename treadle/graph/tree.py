@@ -48,27 +48,32 @@ LEAF = Structure(None)
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves from left to right, and the structure that puts them back."""
-    if tree is None:
-        return [], Structure(type(None))
-    if isinstance(tree, dict):
-        keys = tuple(sorted(tree, key=repr))
-        held = [tree[key] for key in keys]
-    elif isinstance(tree, (tuple, list)):
-        keys = ()
-        held = list(tree)
-    elif is_dataclass(tree) and not isinstance(tree, type) and not callable(tree):
-        keys = tuple([field.name for field in fields(tree)])
-        held = [getattr(tree, key) for key in keys]
-    else:
+    opened = _opened(tree)
+    if opened is None:
         return [tree], LEAF
+    kind, keys, held = opened
     leaves: list[Any] = []
     parts = []
     for part in held:
         below, structure = flatten(part)
         leaves += below
         parts.append(structure)
-    kind = dict if isinstance(tree, dict) else type(tree)
     return leaves, Structure(kind, keys, tuple(parts))
+
+
+def _opened(tree: Any) -> tuple[type, tuple[Any, ...], list[Any]] | None:
+    """(kind, keys, what it holds) of the topmost part of a tree; None for a leaf."""
+    if tree is None:
+        return type(None), (), []
+    if isinstance(tree, dict):
+        keys = tuple(sorted(tree, key=repr))
+        return dict, keys, [tree[key] for key in keys]
+    if isinstance(tree, (tuple, list)):
+        return type(tree), (), list(tree)
+    if is_dataclass(tree) and not isinstance(tree, type) and not callable(tree):
+        keys = tuple([field.name for field in fields(tree)])
+        return type(tree), keys, [getattr(tree, key) for key in keys]
+    return None
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
@@ -92,3 +97,22 @@ def _take(structure: Structure, leaves: Iterator[Any]) -> Any:
     if hasattr(structure.kind, "_fields"):  # a named tuple takes its fields one by one
         return structure.kind(*parts)
     return structure.kind(parts)
+
+
+def leaves_like(structure: Structure, tree: Any) -> list[Any]:
+    """The leaves of a tree of this structure, in which None may stand for any part: then for each
+    leaf in it. ValueError says how a tree of another structure differs."""
+    found: list[Any] = []
+    stack = [(structure, tree)]
+    while stack:
+        wanted, part = stack.pop()
+        if wanted.kind is None:
+            found.append(part)
+        elif part is None:
+            stack += [(below, None) for below in reversed(wanted.parts)]
+        else:
+            kind, keys, held = _opened(part) or (None, (), [])
+            if (kind, keys, len(held)) != (wanted.kind, wanted.keys, len(wanted.parts)):
+                raise ValueError(f"of structure {flatten(part)[1]}, which must be {wanted}")
+            stack += reversed(list(zip(wanted.parts, held)))
+    return found
