@@ -30,7 +30,16 @@ from treadle.ir.dtype import (
 from treadle.jit import jit
 from treadle.tensor import Tensor, enable_grad, no_grad
 from treadle.tools.debug import explain
-from treadle.transforms import checkpoint, grad, scan, stop_gradient, value_and_grad
+from treadle.transforms import (
+    checkpoint,
+    custom_jvp,
+    custom_vjp,
+    grad,
+    scan,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+)
 
 __version__ = "0.1.0"
 
@@ -55,6 +64,8 @@ __all__ = [
     "bfloat16",
     "bool_",
     "checkpoint",
+    "custom_jvp",
+    "custom_vjp",
     "enable_grad",
     "explain",
     "float16",
@@ -75,4 +86,5 @@ __all__ = [
     "uint32",
     "uint64",
     "value_and_grad",
+    "vjp",
 ]

@@ -12,7 +12,7 @@ from typing import Any
 
 from treadle.graph.batching import WHOLE_BATCHING, Batched, batched, with_axis
 from treadle.graph.body import close, parameter, parameters_like, substitute, unmoved
-from treadle.graph.build import cast, constant_of, reduce, zeros_like
+from treadle.graph.build import constant_of, reduce, zeros_like
 from treadle.graph.forward import WHOLE_JVP, tangents
 from treadle.graph.grad import WHOLE_VJP, gradients
 from treadle.ir import ops
@@ -204,7 +204,7 @@ class BatchedRule(Rule):
         ]
 
     def jvp(self, call: Node, tangents: Parts) -> Parts:
-        # a source without the axis may have a tangent with it, but not here: see `_call_jvp`
+        # a source that all examples share moves along one tangent in all of them
         own, stacked = self._stand_ins(
             [
                 t if t is None or has else with_axis(t, False, self.size)
@@ -219,9 +219,7 @@ class BatchedRule(Rule):
         own = [None if p is None else parameter(p.dtype, p.shape[1:]) for p in parts]
         return own, {o: p for o, p in zip(own, parts) if o is not None and p is not None}
 
-    def _for_all(
-        self, parts: Parts, call: Node, stacked: dict[Node, Node]
-    ) -> list[Batched | None]:
+    def _for_all(self, parts: Parts, call: Node, stacked: dict[Node, Node]) -> list[Batched | None]:
         """What was made for one example, made for all."""
         pairs = list(zip(self.example.src, call.src, self.has))
         stacked = {**stacked, **{own: x for own, x, has in pairs if has}}
@@ -235,10 +233,7 @@ class BatchedRule(Rule):
     def _like_source(self, part: Node, stacked: bool, has: bool) -> Node:
         """The cotangent of a source: summed over the examples if all share it."""
         part = with_axis(part, stacked, self.size)
-        if has:
-            return part
-        wide = cast(part, part.dtype.accumulator)
-        return cast(reduce("add", wide, 0), part.dtype)
+        return part if has else reduce("add", part, 0)
 
 
 # ---- rows of the tables --------------------------------------------------------------------------

@@ -3,8 +3,17 @@
 They act on the graph that a function builds, so they compose with each other.
 """
 
-from treadle.transforms.custom import checkpoint, stop_gradient
-from treadle.transforms.derivatives import grad, value_and_grad
+from treadle.transforms.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
+from treadle.transforms.derivatives import grad, value_and_grad, vjp
 from treadle.transforms.loops import scan
 
-__all__ = ["checkpoint", "grad", "scan", "stop_gradient", "value_and_grad"]
+__all__ = [
+    "checkpoint",
+    "custom_jvp",
+    "custom_vjp",
+    "grad",
+    "scan",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+]
