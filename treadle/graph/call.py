@@ -25,7 +25,10 @@ Parts = Sequence[Node | None]  # None is zero
 
 
 class Rule(Named):
-    """How a CALL is differentiated."""
+    """How a CALL is differentiated. together: whether for many examples every output is stacked,
+    also one that is the same for all, because its cotangent counts in each example."""
+
+    together = True
 
     def vjp(self, call: Node, cotangents: Parts, needed: Sequence[bool]) -> Parts:
         """The cotangent of each source that is needed, from one per output of the call."""
@@ -105,6 +108,8 @@ def again(x: Node, after: Node) -> Node:
 class Checkpoint(Rule):
     """The derivative of the body, which is computed again from the inputs when a cotangent arrives:
     until then nothing but the inputs is kept."""
+
+    together = False
 
     def vjp(self, call: Node, cotangents: Parts, needed: Sequence[bool]) -> Parts:
         arriving = tuple([i for i, g in enumerate(cotangents) if g is not None])
@@ -254,8 +259,10 @@ def _call_batched(node: Node, sources: Sequence[Batched], size: Any) -> list[Bat
     pairs = zip(parameters_like(node.src), parameters_like(nodes), has)
     done = batched(node.arg[0].src, {own: new for own, new, has in pairs if has}, size)
     rule: Rule = node.arg[1]
-    outputs = [with_axis(*each, size) for each in done]
-    return [(y, True) for y in outputs_of(outputs, nodes, rule.batched(node, has, size))]
+    if rule.together:
+        done = [(with_axis(*each, size), True) for each in done]
+    outputs = outputs_of([y for y, _ in done], nodes, rule.batched(node, has, size))
+    return [(output, has) for output, (_, has) in zip(outputs, done)]
 
 
 WHOLE_VJP[ops.CALL] = _call_vjp
