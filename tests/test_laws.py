@@ -57,6 +57,7 @@ FLOORS: dict[str, int] = {
     "treadle.dims": FACE,
     "treadle.generator": FACE,
     "treadle.jit": FACE,
+    "treadle.kernels": FACE,
     "treadle.tracer": FACE,
     "treadle.transforms": FACE,
     "treadle.vocabulary": FACE,

@@ -28,6 +28,7 @@ from treadle.ir.dtype import (
     uint64,
 )
 from treadle.jit import jit
+from treadle.kernels import custom_kernel, custom_monoid
 from treadle.tensor import Tensor, enable_grad, no_grad
 from treadle.tools.debug import explain
 from treadle.transforms import (
@@ -66,6 +67,8 @@ __all__ = [
     "checkpoint",
     "custom_jvp",
     "custom_vjp",
+    "custom_kernel",
+    "custom_monoid",
     "enable_grad",
     "explain",
     "float16",

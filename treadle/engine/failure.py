@@ -69,7 +69,7 @@ def find(failed: Node, normal: Normal, values: Sequence[Node]) -> Node | None:
     form was simplified; None if rules have changed it too much."""
     # the original graph and its normal form have the same order
     pairs = zip(toposort(normal.roots), toposort(values), strict=False)
-    candidates = [(n, own) for n, own in pairs if n.op in (ops.GATHER, ops.SCATTER)]
+    candidates = [(n, own) for n, own in pairs if n.op in (ops.GATHER, ops.SCATTER, ops.KERNEL)]
     best: tuple[int, Node] | None = None
     for node, own in candidates:
         if node is failed:
@@ -91,6 +91,10 @@ def describe(
     failed: the operation that was checked; own: the same as the user built it, if that is known.
     compute: the value of a node of the user's graph.
     """
+    if failed.op is ops.KERNEL:  # no matter which of its indices: only the kernel knows them
+        written = None if own is None else places.get(own)
+        what = f"{failed.arg[2]}: an index is out of range"
+        return what if written is None else f"{what}, at {written.line}"
     axis = failed.arg if failed.op is ops.GATHER else failed.arg[0]
     size = failed.src[0].shape[axis]
     size = size if isinstance(size, int) else index.evaluate(size, bindings)

@@ -41,7 +41,7 @@ from treadle.ir.dtype import (
     round_to,
     uint64,
 )
-from treadle.ir.monoid import MONOIDS
+from treadle.ir.monoid import find
 from treadle.ir.node import Node, Shape
 from treadle.ir.ops import Op
 
@@ -525,7 +525,7 @@ def _reduce_one(monoid: str, x: Node, axes: tuple[int, ...]) -> Node:
     if wide is not x.dtype:
         return cast(_reduce_one(monoid, cast(x, wide), axes), x.dtype)
     left = tuple([size for axis, size in enumerate(x.shape) if axis not in axes])
-    identity = MONOIDS[monoid].identity(0, x.dtype)
+    identity = find(monoid).identity(0, x.dtype)
     if any(x.shape[axis] == 0 for axis in axes):
         return const(identity, x.dtype, left)
     longer = tuple([axis for axis in axes if x.shape[axis] != 1])

@@ -83,6 +83,14 @@ def _again(node: Node) -> Node | None:
     return again(x, after) if x.op.kind == "movement" else None
 
 
+@rule("kernel", ops.KERNEL, algebra="the derivative of a kernel -> its name")
+def _kernel(node: Node) -> Node | None:
+    sink, shapes, derivative = node.arg
+    if isinstance(derivative, str):
+        return None
+    return Node(node.op, node.dtype, node.src, (sink, shapes, derivative.name))
+
+
 @rule("twice", ops.NOT, ops.NEG, algebra="~~x -> x, --x -> x")
 def _twice(node: Node) -> Node | None:
     return node.src[0].src[0] if node.src[0].op is node.op else None

@@ -13,7 +13,7 @@ from typing import Any
 from treadle.ir import index, ops
 from treadle.ir.dtype import DType, bool_
 from treadle.ir.dtype import index as INDEX
-from treadle.ir.monoid import MONOIDS
+from treadle.ir.monoid import MONOIDS, find, known, spell
 from treadle.ir.named import Named
 from treadle.ir.node import Node, toposort
 
@@ -253,11 +253,11 @@ def _window(node: Node) -> str | None:
 
 # ---- reduce, gather, scatter, scan ---------------------------------------------------------------
 def _monoid_fault(node: Node, values: Sequence[Node], name: Any) -> str | None:
-    monoid = MONOIDS.get(name)
-    if monoid is None:
+    if not known(name):
         return f"there is no monoid {name!r}"
+    monoid = find(name)
     if len(values) != monoid.size:
-        return f"the state of {name} has {monoid.size} parts, and it gets {len(values)}"
+        return f"the state of {spell(name)} has {monoid.size} parts, and it gets {len(values)}"
     dtypes = tuple(value.dtype for value in values)
     if node.dtype is not dtypes[0] if monoid.size == 1 else node.dtype != dtypes:
         return f"it folds {dtypes} into {node.dtype}"
@@ -366,6 +366,30 @@ def _body_fault(body: Node, given: Sequence[tuple[DType, Any]]) -> str | None:
     return None
 
 
+@law(ops.KERNEL)
+def _kernel(node: Node) -> str | None:
+    sink, shapes, rule = node.arg
+    outputs = len(node.dtype)
+    if sink.op is not ops.SINK or not isinstance(rule, Named | str):
+        return "its arg is not (sink, output shapes, rule)"
+    if len(shapes) != outputs or not all(map(_is_shape, shapes)):
+        return f"it has {len(shapes)} shapes for {outputs} outputs"
+    stored = [store.src[0] for store in sink.src]
+    if sorted(argument.arg[0] for argument in stored) != list(range(outputs)):
+        return "its stores are not one for each output"
+    for leaf in toposort(sink):
+        if leaf.op is ops.ARG and leaf.arg[0] < outputs:
+            number, shape = leaf.arg
+            if (leaf.dtype, shape) != (node.dtype[number], shapes[number]) or leaf not in stored:
+                return f"output {number} is not {leaf.dtype} of shape {shape}"
+        elif leaf.op in (ops.ARG, ops.SCALAR):
+            number = leaf.arg if leaf.op is ops.SCALAR else leaf.arg[0] - outputs
+            source = node.src[number]
+            if (leaf.dtype, leaf.shape) != (source.dtype, source.shape):
+                return f"source {number} is not {leaf.dtype} of shape {leaf.shape}"
+    return None
+
+
 @law(ops.OUT)
 def _out(node: Node) -> str | None:
     several = node.src[0].dtype
@@ -417,7 +441,7 @@ def _store(node: Node) -> str | None:
     buffer, value = node.src[:2]
     if value.dtype is not buffer.dtype:
         return f"it stores {value.dtype} in a buffer of {buffer.dtype}"
-    if monoid is not None and monoid not in MONOIDS:
+    if monoid is not None and not known(monoid):
         return f"there is no monoid {monoid!r}"
     return _access_fault(node, 2, axes)
 
@@ -442,7 +466,7 @@ def _check(node: Node) -> str | None:
 def _sink(node: Node) -> str | None:
     stores = [source.op is ops.STORE for source in node.src]
     if not any(stores):
-        return None  # the roots of a graph
+        return None  # the roots of a graph, or of a monoid
     if not all(stores):
         return "a kernel's sink has stores only"
     for store in node.src:

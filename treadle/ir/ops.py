@@ -155,7 +155,7 @@ VARIABLE = _row("variable", 0, "gkp", "leaf", dtype="given", shape=_no_shape,   
                 bounds=lambda n: (n.arg[1], n.arg[2]))
 SCALAR = _row("scalar", 0, "gkp", "leaf", dtype="given", shape=_no_shape)         # arg: position; a run-time number
 BUFFER = _row("buffer", 0, "g", "leaf", dtype="given", shape=_arg_shape)          # arg: (slot, shape, device)
-PLACEHOLDER = _row("placeholder", 0, "g", "leaf", dtype="given", shape=_arg_shape)  # arg: (number, shape); scan's body
+PLACEHOLDER = _row("placeholder", 0, "gk", "leaf", dtype="given", shape=_arg_shape)  # arg: (number, shape); of a scan's body, of a monoid
 IOTA = _row("iota", 0, "g", "leaf", dtype="given", shape=lambda n: (n.arg,))      # arg: n; 0, 1 .. n-1
 
 
@@ -227,6 +227,10 @@ SCAN    = _row("scan",    None, "g", "control", dtype="given", shape=lambda n: _
 # sources (inputs..); arg: (body, rule). body: a SINK over PLACEHOLDERs, one per input. Outputs: the body's. The rule
 # (a Named, graph/call.py) says how it is differentiated as a whole; before it is scheduled the body takes its place
 CALL    = _row("call",    None, "g", "control", dtype="given", shape=lambda n: tuple([s.shape for s in n.arg[0].src]))
+# A kernel that the user wrote. arg: (sink, output shapes, rule). sink: its stores over ARGs, outputs first, then the
+# sources by position; a source that is a number is a SCALAR of its position. rule: its derivative, a Named
+# (graph/custom.py), or only its name
+KERNEL  = _row("kernel",  None, "g", "control", dtype="given", shape=lambda n: n.arg[1])
 OUT     = _row("out",     1, "gkp", "control", dtype="given", shape=lambda n: _out_shape(n))  # arg: which output
 
 
@@ -242,7 +246,8 @@ def _out_shape(node: Node) -> Shape:
 
 
 # ---- kernel stage ------------------------------------------------------------------------------------
-SINK  = _row("sink",  None, "gk", "control", dtype="given", shape=_no_shape)     # the results, in order
+# the results, in order. arg of a kernel's: None, or (schedule as text, ranges that vmap added); of a monoid's: its identity
+SINK  = _row("sink",  None, "gk", "control", dtype="given", shape=_no_shape)
 ARG   = _row("arg",   0, "kp", "leaf", dtype="given", shape=_arg_shape)          # arg: (position, shape): a buffer
 RANGE = _row("range", 0, "kp", "index", dtype="given", shape=_no_shape,          # arg: (number, size)
              free=lambda n: 1 << n.arg[0], bounds=lambda n: (0, max(0, _upper(n.arg[1]) - 1)))
@@ -250,7 +255,7 @@ RANGE = _row("range", 0, "kp", "index", dtype="given", shape=_no_shape,         
 LOAD  = _row("load",  None, "kp", "memory", dtype="given", shape=_no_shape)
 # sources (buffer, value, one index per axis, [guard]); arg: (number of axes, monoid or None)
 STORE = _row("store", None, "kp", "memory", dtype="given", shape=_no_shape)
-# sources (state.., ranges..); arg: (monoid, number of state components)
+# sources (state.., ranges..); arg: (monoid: a name, or a node as in monoid.py; number of state components)
 KREDUCE = _row("kreduce", None, "k", "reduce", dtype="given", shape=_no_shape, free=lambda n: _kreduce_free(n))
 # sources (index, size); arg: which check of the kernel. The index, brought into [0, size); outside sets the flag
 CHECK = _row("check", 2, "kp", "index", dtype="given", shape=_no_shape,

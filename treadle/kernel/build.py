@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from treadle.backend.base import Target
 from treadle.ir import index, ops
+from treadle.ir.monoid import spell
 from treadle.ir.node import Node, toposort
 from treadle.kernel.kernel import Kernel, Leaf, Range, Scratch, Stmt
 
@@ -43,11 +44,11 @@ class _Sink:
 
 def build(sink: Node, target: Target) -> Kernel:
     """The kernel of a SINK of stores (docs/design.md, section 3), unscheduled: every leaf a
-    loop."""
+    loop. Ranges that vmap added to a kernel with a written schedule stand outermost."""
     order = toposort(sink)
     sizes = {n.arg[0]: n.arg[1] for n in order if n.op is ops.RANGE}
     sinks = _collect(order)
-    _find_paths(sinks, sizes)
+    _find_paths(sinks, sizes, () if sink.arg is None else sink.arg[1])
     placer = _Placer(sizes, target)
     placer.rewrite(order, sinks)
     placer.place(sinks, 0, ())
@@ -82,7 +83,9 @@ def _bits(mask: int) -> list[int]:
     return found
 
 
-def _find_paths(sinks: list[_Sink], sizes: dict[int, int | Node]) -> None:
+def _find_paths(
+    sinks: list[_Sink], sizes: dict[int, int | Node], outermost: Sequence[int]
+) -> None:
     """Paths and levels. Ranges that no reduction binds stand outermost, so that reductions nest in
     the loops of what reads them; else ranges stand in the order of their numbers."""
     times_bound = dict.fromkeys(sizes, 0)
@@ -90,7 +93,10 @@ def _find_paths(sinks: list[_Sink], sizes: dict[int, int | Node]) -> None:
         for number in sink.bound:
             times_bound[number] += 1
     for sink in sinks:
-        free = sorted(_bits(sink.free), key=lambda number: (times_bound[number], number))
+        free = sorted(
+            _bits(sink.free),
+            key=lambda number: (number not in outermost, times_bound[number], number),
+        )
         sink.path = (*free, *sink.bound)
         for number in sizes:
             reads = (sinks[p] for p in _bits(sink.below))
@@ -146,7 +152,7 @@ class _Placer:
         number = len(self.scratch)
         loads = []
         for component, value in enumerate(values):
-            name = f"{monoid}{number}" + (f"_{component}" if component else "")
+            name = f"{spell(monoid)}{number}" + (f"_{component}" if component else "")
             target = Node(ops.ARG, value.dtype, (), (name, shape))
             self.scratch[name] = Scratch(name, target)
             loads.append(Node(ops.LOAD, target.dtype, (target, *place), len(place)))

@@ -16,7 +16,7 @@ import numpy as np
 
 from treadle.ir import index, ops
 from treadle.ir.dtype import DType, from_compute, round_to, to_compute
-from treadle.ir.monoid import MONOIDS
+from treadle.ir.monoid import find, places
 from treadle.ir.node import Node, toposort
 from treadle.kernel.kernel import Extent, Kernel, Leaf, Stmt, home, loads
 
@@ -236,7 +236,7 @@ class _Run:
         reduced = tuple(n for n, name in enumerate(statement.order) if name in statement.reduced)
         kept = [n for n in range(len(statement.order)) if n not in reduced]
         dtypes = [target.dtype for target in statement.targets]
-        monoid = MONOIDS[statement.monoid or ""]
+        monoid = find(statement.monoid or "")
         identities = [
             np.asarray(monoid.identity(component, dtype), dtype.compute)
             for component, dtype in enumerate(dtypes)
@@ -271,23 +271,23 @@ class _Run:
             array[where] = from_compute(dtype, _fold(statement.monoid or "", pair, [dtype])[0])
 
 
-def _fold(monoid: str, states: list[Array], dtypes: list[DType]) -> list[Array]:
+def _fold(monoid: str | Node, states: list[Array], dtypes: list[DType]) -> list[Array]:
     """States combined along the first axis; one array per component."""
-    if monoid in _UFUNCS:
+    if isinstance(monoid, str) and monoid in _UFUNCS:
         ufunc = _UFUNCS[monoid]
-        identity = MONOIDS[monoid].identity(0, dtypes[0])
+        identity = find(monoid).identity(0, dtypes[0])
         first = np.asarray(identity, states[0].dtype)
         with np.errstate(all="ignore"):
             folded = ufunc.reduce(states[0], axis=0, dtype=states[0].dtype, initial=first)
         return [round_to(dtypes[0], np.asarray(folded))]
-    places, roots = _template(monoid, tuple(dtypes))
+    parameters, roots = _template(monoid, tuple(dtypes))
     now = [
-        np.full(s.shape[1:], MONOIDS[monoid].identity(n, d), s.dtype)
+        np.full(s.shape[1:], find(monoid).identity(n, d), s.dtype)
         for n, (s, d) in enumerate(zip(states, dtypes))
     ]
     order = toposort(roots)
     for step in range(len(states[0])):
-        values: dict[Node, Array] = dict(zip(places, [*now, *(s[step] for s in states)]))
+        values: dict[Node, Array] = dict(zip(parameters, [*now, *(s[step] for s in states)]))
         for node in order:
             if node not in values:
                 assert node.op.meaning is not None
@@ -297,12 +297,11 @@ def _fold(monoid: str, states: list[Array], dtypes: list[DType]) -> list[Array]:
 
 
 @cache
-def _template(monoid: str, dtypes: tuple[DType, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    places = tuple(
-        Node(ops.PLACEHOLDER, d, (), (number, ())) for number, d in enumerate((*dtypes, *dtypes))
-    )
-    half = len(dtypes)
-    return places, MONOIDS[monoid].combine(places[:half], places[half:])
+def _template(
+    monoid: str | Node, dtypes: tuple[DType, ...]
+) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    first, second = places(dtypes)
+    return (*first, *second), find(monoid).combine(first, second)
 
 
 def _sum(node: Node, *atoms: Array) -> Array:

@@ -28,6 +28,7 @@ from typing import Any
 
 from treadle.backend.base import Target
 from treadle.ir import index, ops
+from treadle.ir.monoid import spell
 from treadle.ir.node import Node, toposort
 
 Extent = int | Node
@@ -113,7 +114,7 @@ class Stmt:
     targets: tuple[Node, ...]
     index: tuple[Node, ...]
     values: tuple[Node, ...]
-    monoid: str | None
+    monoid: str | Node | None
     order: tuple[str, ...]
     reduced: frozenset[str] = frozenset()
     partial: frozenset[str] = frozenset()
@@ -458,7 +459,7 @@ def _show_statement(statement: Stmt, names: Mapping[int, str]) -> str:
     targets = ", ".join(_formula(t, [], names) for t in statement.targets)
     place = ", ".join(show_expression(i, names) for i in statement.index)
     values = ", ".join(show_expression(v, names) for v in statement.values)
-    how = f" {statement.monoid}=" if statement.monoid else " ="
+    how = f" {spell(statement.monoid)}=" if statement.monoid else " ="
     guard = f" if {show_expression(statement.guard, names)}" if statement.guard is not None else ""
     hint = f"  ; {statement.hint}" if statement.hint else ""
     return f"{statement.name}: {targets}[{place}]{how} {values}{guard}{hint}"

@@ -8,21 +8,26 @@ from treadle.backend.base import Function, Target
 from treadle.ir import index, passes
 from treadle.ir.node import Node
 from treadle.ir.passes import Pass
-from treadle.kernel.actions import Action
+from treadle.kernel.actions import Action, apply, grid
 from treadle.kernel.build import build
 from treadle.kernel.heuristic import schedule
 from treadle.kernel.kernel import Extent, Kernel
 from treadle.kernel.layout import root_buffers
 from treadle.kernel.lower import lower as lower_kernel
 from treadle.kernel.plan import Plan
+from treadle.kernel.schedule_text import parse_actions
 
 
 @dataclass
 class Context:
-    """For whom a kernel is lowered, what its functions are called, and the plan once it is made."""
+    """For whom a kernel is lowered, what its functions are called, and the plan once it is made.
+
+    written: the arg of its SINK: a schedule that the user wrote, and the ranges that vmap added.
+    """
 
     target: Target
     name: str
+    written: tuple[str | None, tuple[int, ...]] | None = None
     plan: Plan | None = None
 
 
@@ -44,8 +49,22 @@ class Lowered:
 
 
 def _schedule(kernel: Kernel, context: Context) -> Kernel:
-    context.plan = schedule(kernel, context.target)
+    if context.written is None or context.written[0] is None:
+        context.plan = schedule(kernel, context.target)
+    else:
+        context.plan = _follow(kernel, context.target, *context.written)
     return context.plan.kernel
+
+
+def _follow(kernel: Kernel, target: Target, written: str, batch: tuple[int, ...]) -> Plan:
+    """The kernel after the actions of a written schedule. What vmap added are tasks around them."""
+    actions = parse_actions(written)
+    if batch:
+        names = [leaf.name for leaf in kernel.leaves.values() if leaf.number in batch]
+        actions.insert(0, grid(*names))
+    plan = Plan(kernel, target)
+    plan.kernel, plan.actions = apply(kernel, actions), actions
+    return plan
 
 
 PASSES = (
@@ -61,7 +80,7 @@ PASSES = (
         _schedule,
         "statements",
         "statements",
-        "the actions of the heuristic: tiles, lanes, tasks, what is staged",
+        "the actions that the user wrote, or the heuristic's: tiles, lanes, tasks, what is staged",
     ),
     Pass(
         "lower",
@@ -74,8 +93,8 @@ PASSES = (
 
 
 def lower(sink: Node, target: Target, name: str) -> Lowered:
-    """A kernel node, scheduled by the heuristic, as functions called `name`, or `name_0`, ..."""
-    context = Context(target, name)
+    """A kernel node, scheduled as its SINK says or else by the heuristic, as functions called `name`, or `name_0`, ..."""
+    context = Context(target, name, sink.arg)
     functions = passes.run(PASSES, sink, context)
     assert context.plan is not None
     plan = context.plan

@@ -15,7 +15,7 @@ from itertools import product
 
 from treadle.ir import index, ops
 from treadle.ir.dtype import DType, bool_, void
-from treadle.ir.monoid import MONOIDS
+from treadle.ir.monoid import find, places
 from treadle.ir.node import Node, toposort
 from treadle.kernel.emit import Emitter, constant
 from treadle.kernel.kernel import Kernel, Leaf, Stmt
@@ -230,7 +230,7 @@ class StatementEmitter(Emitter):
         partial = [
             self.kernel.leaves[name] for name in statement.order if name in statement.partial
         ]
-        monoid = MONOIDS[statement.monoid or ""]
+        monoid = find(statement.monoid or "")
 
         def set_identity() -> None:
             place = plan.offset if plan.accumulator is None else plan.accumulator
@@ -303,7 +303,7 @@ class StatementEmitter(Emitter):
 
         self._nest(self._inside(statement), fold_one)
 
-    def _across(self, monoid: str, state: list[Node], lanes: int) -> list[Node]:
+    def _across(self, monoid: str | Node, state: list[Node], lanes: int) -> list[Node]:
         """The lanes of a state combined: halves against halves, or lane by lane."""
         if "shuffle" not in self.kernel.target.intrinsics or lanes & (lanes - 1):
             apart = [
@@ -321,7 +321,7 @@ class StatementEmitter(Emitter):
             half //= 2
         return [self.append(Node(ops.LANE, s.dtype.scalar, (s,), 0)) for s in state]
 
-    def _tree(self, monoid: str, states: list[list[Node]]) -> list[Node]:
+    def _tree(self, monoid: str | Node, states: list[list[Node]]) -> list[Node]:
         """States combined pairwise, neighbours at half the distance each time."""
         while len(states) > 1:
             half = (len(states) + 1) // 2
@@ -329,10 +329,10 @@ class StatementEmitter(Emitter):
             states = [self._combine(monoid, a, b) for a, b in zip(low, high)] + low[len(high) :]
         return states[0]
 
-    def _combine(self, monoid: str, a: Sequence[Node], b: Sequence[Node]) -> list[Node]:
+    def _combine(self, monoid: str | Node, a: Sequence[Node], b: Sequence[Node]) -> list[Node]:
         """The monoid's operation on program nodes."""
-        places, roots, order = _template(monoid, tuple(n.dtype.scalar for n in a))
-        made: dict[Node, Node] = dict(zip(places, (*a, *b)))
+        states, roots, order = _template(monoid, tuple(n.dtype.scalar for n in a))
+        made: dict[Node, Node] = dict(zip(states, (*a, *b)))
         lanes = max(n.dtype.lanes for n in (*a, *b))
         for node in order:
             if node in made:
@@ -353,12 +353,9 @@ def _is_product(statement: Stmt) -> bool:
 
 @cache
 def _template(
-    monoid: str, dtypes: tuple[DType, ...]
+    monoid: str | Node, dtypes: tuple[DType, ...]
 ) -> tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]]:
     """(places for two states, their combination, every node of it in order)."""
-    size = len(dtypes)
-    places = tuple(
-        Node(ops.PLACEHOLDER, d, (), (number, ())) for number, d in enumerate((*dtypes, *dtypes))
-    )
-    roots = MONOIDS[monoid].combine(places[:size], places[size:])
-    return places, roots, tuple(toposort(roots))
+    first, second = places(dtypes)
+    roots = find(monoid).combine(first, second)
+    return (*first, *second), roots, tuple(toposort(roots))

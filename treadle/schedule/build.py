@@ -14,7 +14,7 @@ from typing import Any
 from treadle.ir import index, ops
 from treadle.ir.dtype import DType, int64, void
 from treadle.ir.dtype import index as INDEX
-from treadle.ir.monoid import MONOIDS
+from treadle.ir.monoid import find
 from treadle.ir.node import Node, remember, toposort
 from treadle.ir.ops import Op
 from treadle.schedule.demand import Demand, Draft, Output, Value, covers
@@ -300,7 +300,7 @@ class Builder:
         dtypes = node.dtype if several else (node.dtype,)
         values: tuple[Node, ...] = tuple([source.value for source in demand.sources])
         if not values:  # nothing to fold
-            identity = MONOIDS[monoid].identity
+            identity = find(monoid).identity
             values = tuple(
                 [Node(ops.CONST, d, (), d.to_bits(identity(c, d))) for c, d in enumerate(dtypes)]
             )

@@ -18,9 +18,9 @@ from treadle.backend.base import Target
 from treadle.ir import ops
 from treadle.ir.node import Node
 from treadle.ir.ops import Op
-from treadle.schedule import cost
+from treadle.schedule import cost, custom
 from treadle.schedule.demand import Demand, Draft, Output, Value, covers, free_ranges
-from treadle.schedule.graph import LEAVES, TRANSPARENT, Graph
+from treadle.schedule.graph import FREE, LEAVES, TRANSPARENT, Graph
 from treadle.schedule.movement import PURE, Movements, is_partition
 from treadle.schedule.plan import Reason
 from treadle.schedule.propagate import STORES
@@ -255,6 +255,22 @@ class Decider(Rules):
                 value.makers.append(start)
         value.makers.append(loop)
 
+    def visit_kernel(self, node: Node, demands: list[Demand]) -> None:
+        """A kernel that the user wrote: all it reads is in memory, and so is every result."""
+        value = self.values[node] = Value(node)
+        self.components.setdefault(node, set()).update(range(len(node.dtype)))
+        self.read(demands, value, None)
+        draft = self.new_draft(node, (), "custom")
+        value.makers.append(draft)
+        draft.reasons.append(Reason("custom", "the kernel {}, as it was written", (str(node.arg[2]),), node))
+        text = "a kernel that the user wrote reads its {} elements"
+        for source in custom.read_from_memory(node):
+            base = custom.memory_of(source)
+            if base is not source:
+                self.graph.uses[base] += 1  # the kernel reads it too, in another shape
+            rule = "root" if base.op in FREE else "custom"  # even a constant
+            self.need_whole(base, draft, rule, text, self.numel(base.shape))
+
     def visit_reduce(self, node: Node, demands: list[Demand]) -> None:
         if is_partition(node):
             self.visit_movement(node, demands)
@@ -303,5 +319,6 @@ _VISIT: dict[Op, _Visit] = {
     ops.UPDATE: Decider.visit_region,
     ops.SCATTER: Decider.visit_region,
     ops.SCAN: Decider.visit_scan,
+    ops.KERNEL: Decider.visit_kernel,
     ops.REDUCE: Decider.visit_reduce,
 }

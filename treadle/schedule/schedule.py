@@ -16,7 +16,7 @@ from treadle.ir import index, ops
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.dtype import uint8, void
 from treadle.ir.node import Node, Shape, toposort
-from treadle.schedule import cost, memory
+from treadle.schedule import cost, custom, memory
 from treadle.schedule.build import FLAT_LENGTH, Binding, Builder, Level
 from treadle.schedule.decide import Decider, decide
 from treadle.schedule.demand import Draft, Value
@@ -149,6 +149,8 @@ class _Scheduler:
         for draft in reversed(decided.drafts):
             if draft.kind == "loop":
                 items.extend(self._loop(draft, decided.values[draft.node], level, depth))
+            elif draft.kind == "custom":
+                items.append(custom.call(draft, level))
             else:
                 items.append(Builder(draft, level).call())
         for item in items:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from treadle.backend.base import Backend, Function, Target
+from treadle.backend.interp import kernel as kernel  # gives the graph's KERNEL its meaning
 from treadle.backend.interp.program import run_function
 from treadle.backend.records import Program, Record, Runner
 from treadle.ir import index, ops, text

@@ -14,7 +14,7 @@ import numpy as np
 
 from treadle.ir import index, ops
 from treadle.ir.dtype import DType, round_to
-from treadle.ir.monoid import MONOIDS, Monoid
+from treadle.ir.monoid import Monoid, find
 from treadle.ir.node import Node, Shape, toposort
 from treadle.ir.ops import Op
 
@@ -180,7 +180,7 @@ _UFUNC = {
 
 @_means(ops.REDUCE)
 def _reduce(node: Node, sizes: Sizes, *state: Array) -> Any:
-    monoid = MONOIDS[node.arg[0]]
+    monoid = find(node.arg[0])
     axes = node.arg[1]
     dtypes = node.dtype if isinstance(node.dtype, tuple) else (node.dtype,)
     if monoid.name in _UFUNC:
@@ -219,7 +219,7 @@ def _combiner(
     monoid: Monoid, dtypes: tuple[DType, ...]
 ) -> Callable[[list[Array], list[Array]], list[Array]]:
     """`monoid.combine` as a function of arrays: its nodes over placeholders, evaluated."""
-    key = (monoid.name, dtypes)
+    key = (monoid, dtypes)
     if key not in _combiners:
         count = len(dtypes)
         left = tuple([ops.PLACEHOLDER(arg=(c, ()), dtype=d) for c, d in enumerate(dtypes)])
@@ -260,7 +260,7 @@ def _scatter(node: Node, sizes: Sizes, base: Array, where: Array, value: Array) 
     where = np.moveaxis(_checked(where, base.shape[axis], "scatter"), axis, 0)
     value = np.moveaxis(value, axis, 0)
     out = np.moveaxis(base.copy(), axis, 0)
-    combine = None if name == "set" else _combiner(MONOIDS[name], (node.dtype,))
+    combine = None if name == "set" else _combiner(find(name), (node.dtype,))
     for row, new in zip(where, value):  # one after another along the axis: later ones win
         place = row[None]
         if combine is not None:

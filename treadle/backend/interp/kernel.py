@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from treadle.backend.interp.graph import Sizes, _combiner, _fold
+from treadle.backend.interp.graph import Sizes, _combiner, _fold, _means
 from treadle.ir import ops
 from treadle.ir.dtype import from_compute, round_to, to_compute
-from treadle.ir.monoid import MONOIDS
+from treadle.ir.monoid import find
 from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op
 
@@ -113,7 +113,7 @@ class _Run:
 
     def reduce(self, node: Node, *sources: Array) -> Any:
         name, count = node.arg
-        monoid = MONOIDS[name]
+        monoid = find(name)
         ranges = node.src[count:]
         axes = tuple([self.axis[r] for r in ranges])
         dtypes = node.dtype if isinstance(node.dtype, tuple) else (node.dtype,)
@@ -185,7 +185,7 @@ class _Run:
                 stored = from_compute(dtype, values)
                 buffer[tuple(indices)] = stored if indices else stored[-1]
                 return
-            combine = _combiner(MONOIDS[monoid], (dtype,))
+            combine = _combiner(find(monoid), (dtype,))
             for number, new in enumerate(values):  # in order: a later one finds the earlier
                 where = tuple([i[number] for i in indices])
                 old = to_compute(dtype, np.asarray(buffer[where]))
@@ -210,3 +210,14 @@ _MEANING: dict[Op, Callable[..., Any]] = {
     ops.KREDUCE: _Run.reduce,
     ops.LOAD: _Run.load,
 }
+
+
+@_means(ops.KERNEL)
+def _kernel(node: Node, sizes: Sizes, *sources: Array) -> list[Array]:
+    """A kernel that the user wrote, in a graph."""
+    sink, shapes, _ = node.arg
+    shapes_now = [sizes.shape(shape) for shape in shapes]
+    outputs = [np.empty(s, dtype.storage) for s, dtype in zip(shapes_now, node.dtype)]
+    inputs = [from_compute(s.dtype, value) for s, value in zip(node.src, sources)]
+    evaluate_kernel(sink, [*outputs, *inputs], sources, sizes.variables)
+    return [to_compute(dtype, array) for dtype, array in zip(node.dtype, outputs)]
