@@ -310,9 +310,7 @@ def test_many_examples(schedule, has):
         many[one.node] = Tensor(xs).node
     if has[1]:
         many[other.node] = Tensor(ys).node
-    examples = [
-        distances(xs[n] if has[0] else x, ys[n] if has[1] else y) for n in range(6)
-    ]
+    examples = [distances(xs[n] if has[0] else x, ys[n] if has[1] else y) for n in range(6)]
     ((node, axis),) = batched([kernel(one, other).node], many, 6)
     assert axis
     np.testing.assert_allclose(Tensor._of(node).numpy(), examples, rtol=1e-4, atol=1e-5)
@@ -356,10 +354,12 @@ def described(body, *inputs):
 
 ERRORS = {
     "takes 2 indices, one per axis, not 1": lambda k, x: k.output(x[k.range(3)], 0, shape=(1,)),
-    "index i of axis 1 runs from 0 to 3, but the size is 3": lambda k, x: k.output(x[0, k.range(4)]),
-    "a race: the 3 points of range j": lambda k, x: (
-        lambda i, j: k.output(x[i, j], i)
-    )(*k.ranges(*x.shape)),
+    "index i of axis 1 runs from 0 to 3, but the size is 3": lambda k, x: k.output(
+        x[0, k.range(4)]
+    ),
+    "a race: the 3 points of range j": lambda k, x: (lambda i, j: k.output(x[i, j], i))(
+        *k.ranges(*x.shape)
+    ),
     "do not name every element": lambda k, x: k.output(1.0, k.range(3), shape=(4,)),
     "no monoid 'sum'; there are add": lambda k, x: k.reduce("sum", x[0, 0], over=k.range(2)),
     "return k.output": lambda k, x: x[0, 0],
@@ -382,7 +382,9 @@ def test_errors_say_what_is_wrong(message):
 
 def test_errors_of_schedules_and_derivatives():
     x, y = Tensor(normal(4, 3)), Tensor(normal(5, 3))
-    with pytest.raises(ValueError, match="(?s)distance: the schedule does not apply: .*'row'.*i, j"):
+    with pytest.raises(
+        ValueError, match="(?s)distance: the schedule does not apply: .*'row'.*i, j"
+    ):
         distance.scheduled("grid row")(x, y)
     with pytest.raises(ValueError, match="is no action; actions begin with"):
         distance.scheduled("tile i")(x, y)

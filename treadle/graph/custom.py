@@ -127,9 +127,7 @@ def _for_examples(
     """
 
     def run(inputs: Nodes, outputs: Nodes, given: Nodes) -> list[Node | None]:
-        ones = [
-            parameter(x.dtype, x.shape[1:] if own else x.shape) for x, own in zip(inputs, has)
-        ]
+        ones = [parameter(x.dtype, x.shape[1:] if own else x.shape) for x, own in zip(inputs, has)]
         many = [*ones, *(parameter(x.dtype, x.shape[1:]) for x in outputs)]
         shared = unbatched is not None
         moving = [True] * len(given) if shared else list(has)
@@ -175,9 +173,7 @@ def _batch(node: Node, sources: Sequence[Batched], size: Dim) -> list[Batched]:
     return [(out, True) for out in call(wider, outputs, [x for x, _ in sources], rule)]
 
 
-def with_range(
-    sink: Node, outputs: int, has: Sequence[bool], size: Dim
-) -> tuple[Node, bool]:
+def with_range(sink: Node, outputs: int, has: Sequence[bool], size: Dim) -> tuple[Node, bool]:
     """A kernel with one more range, the first index of every output and of the sources that `has`
     says; and whether everything in it depends on that range."""
     order = toposort(sink)
@@ -207,7 +203,7 @@ def with_range(
         written, outer = sink.arg
         wide = Node(ops.SINK, sink.dtype, wide.src, (written, (*outer, number)))
     folds = [new[node] for node in order if node.op is ops.KREDUCE]
-    return wide, all(fold.free & own.free == own.free for fold in folds)
+    return wide, not any(own.free & ~fold.free for fold in folds)
 
 
 WHOLE_VJP[ops.KERNEL] = _vjp

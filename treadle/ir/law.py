@@ -89,7 +89,7 @@ def _is_dim(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _is_shape(value: Any) -> bool:
+def is_shape(value: Any) -> bool:
     return isinstance(value, tuple) and all(map(_is_dim, value))
 
 
@@ -109,7 +109,7 @@ def _are_pairs(value: Any, rank: int) -> bool:
     return (
         isinstance(value, tuple)
         and len(value) == rank
-        and all(isinstance(pair, tuple) and len(pair) == 2 and _is_shape(pair) for pair in value)
+        and all(isinstance(pair, tuple) and len(pair) == 2 and is_shape(pair) for pair in value)
     )
 
 
@@ -174,7 +174,7 @@ def _scalar(node: Node) -> str | None:
 @law(ops.BUFFER, ops.PLACEHOLDER, ops.ARG)
 def _array(node: Node) -> str | None:
     length = 3 if node.op is ops.BUFFER else 2
-    right = isinstance(node.arg, tuple) and len(node.arg) == length and _is_shape(node.arg[1])
+    right = isinstance(node.arg, tuple) and len(node.arg) == length and is_shape(node.arg[1])
     return None if right else f"its arg is not (number, shape{', device' * (length == 3)})"
 
 
@@ -188,7 +188,7 @@ def _iota(node: Node) -> str | None:
 # ---- movement ------------------------------------------------------------------------------------
 @law(ops.RESHAPE)
 def _reshape(node: Node) -> str | None:
-    if not _is_shape(node.arg):
+    if not is_shape(node.arg):
         return "its arg is not a shape"
     before, after = index.product(node.src[0].shape), index.product(node.arg)
     if before != after:
@@ -205,7 +205,7 @@ def _permute(node: Node) -> str | None:
 @law(ops.EXPAND)
 def _expand(node: Node) -> str | None:
     before = node.src[0].shape
-    if not _is_shape(node.arg) or len(before) != len(node.arg):
+    if not is_shape(node.arg) or len(before) != len(node.arg):
         return "its arg is not a shape of as many axes"
     if any(a is not b and a != b and a != 1 for a, b in zip(before, node.arg)):
         return f"only axes of size 1 can be expanded: {before} to {node.arg}"
@@ -363,30 +363,6 @@ def _body_fault(body: Node, given: Sequence[tuple[DType, Any]]) -> str | None:
                 return (
                     f"its body reads placeholder {number} of shape {shape}, which it does not get"
                 )
-    return None
-
-
-@law(ops.KERNEL)
-def _kernel(node: Node) -> str | None:
-    sink, shapes, rule = node.arg
-    outputs = len(node.dtype)
-    if sink.op is not ops.SINK or not isinstance(rule, Named | str):
-        return "its arg is not (sink, output shapes, rule)"
-    if len(shapes) != outputs or not all(map(_is_shape, shapes)):
-        return f"it has {len(shapes)} shapes for {outputs} outputs"
-    stored = [store.src[0] for store in sink.src]
-    if sorted(argument.arg[0] for argument in stored) != list(range(outputs)):
-        return "its stores are not one for each output"
-    for leaf in toposort(sink):
-        if leaf.op is ops.ARG and leaf.arg[0] < outputs:
-            number, shape = leaf.arg
-            if (leaf.dtype, shape) != (node.dtype[number], shapes[number]) or leaf not in stored:
-                return f"output {number} is not {leaf.dtype} of shape {shape}"
-        elif leaf.op in (ops.ARG, ops.SCALAR):
-            number = leaf.arg if leaf.op is ops.SCALAR else leaf.arg[0] - outputs
-            source = node.src[number]
-            if (leaf.dtype, leaf.shape) != (source.dtype, source.shape):
-                return f"source {number} is not {leaf.dtype} of shape {leaf.shape}"
     return None
 
 

@@ -128,7 +128,7 @@ def _before_min(x: Node, y: Node) -> Node:
     return _before_max(y, x)
 
 
-# ---- sums that are carried as more than a number ---------------------------------------------------
+# ---- sums that are carried as more than a number -------------------------------------------------
 def _const(value: float, dtype: DType) -> Node:
     return Node(ops.CONST, dtype, (), dtype.to_bits(value))
 

@@ -155,7 +155,7 @@ VARIABLE = _row("variable", 0, "gkp", "leaf", dtype="given", shape=_no_shape,   
                 bounds=lambda n: (n.arg[1], n.arg[2]))
 SCALAR = _row("scalar", 0, "gkp", "leaf", dtype="given", shape=_no_shape)         # arg: position; a run-time number
 BUFFER = _row("buffer", 0, "g", "leaf", dtype="given", shape=_arg_shape)          # arg: (slot, shape, device)
-PLACEHOLDER = _row("placeholder", 0, "gk", "leaf", dtype="given", shape=_arg_shape)  # arg: (number, shape); of a scan's body, of a monoid
+PLACEHOLDER = _row("placeholder", 0, "g", "leaf", dtype="given", shape=_arg_shape)  # arg: (number, shape); of a scan's body, of a monoid
 IOTA = _row("iota", 0, "g", "leaf", dtype="given", shape=lambda n: (n.arg,))      # arg: n; 0, 1 .. n-1
 
 

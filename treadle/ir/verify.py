@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NoReturn
 
+from treadle.ir import law_kernel as law_kernel  # adds its law
 from treadle.ir import ops
 from treadle.ir.law import fault
 from treadle.ir.node import Node, remember, remember_below, toposort
@@ -40,16 +41,26 @@ def verify(program: Node | Iterable[Node] | FunctionLike, stage: str) -> None:
         _verify_below(root, stage)
 
 
+def _held(node: Node) -> list[tuple[Node, str]]:
+    """The programs inside a node's arg that have a stage of their own, with that stage: the kernel
+    that a user wrote, and the monoids that are written out, which are graphs of numbers."""
+    if node.op is ops.KERNEL:
+        return [(node.arg[0], "kernel")]
+    monoid = (
+        node.arg[1] if node.op is ops.STORE else node.arg[0] if node.op is ops.KREDUCE else None
+    )
+    return [(monoid, "graph")] if isinstance(monoid, Node) else []
+
+
 def _verify_below(root: Node, stage: str) -> None:
     letter = STAGES[stage]
     key = f"lawful {letter}"
-    inside: set[Node] = set()  # of the kernels in a graph, which have the law of their own stage
-    if stage == "graph":
-        below = toposort(root, into_args=True, unless=key)
-        kernels = [node.arg[0] for node in below if node.op is ops.KERNEL]
-        for kernel in kernels:
-            _verify_below(kernel, "kernel")
-        inside.update(toposort(kernels, into_args=True))
+    inside: set[Node] = set()  # of programs of the other stage, which have its law
+    below = toposort(root, into_args=True, unless=key)
+    for program, other in [found for node in below for found in _held(node)]:
+        if other != stage:
+            _verify_below(program, other)
+            inside.update(toposort(program, into_args=True))
 
     def check(node: Node) -> bool:
         why = None if node in inside else fault(node, letter)

@@ -83,9 +83,7 @@ def _bits(mask: int) -> list[int]:
     return found
 
 
-def _find_paths(
-    sinks: list[_Sink], sizes: dict[int, int | Node], outermost: Sequence[int]
-) -> None:
+def _find_paths(sinks: list[_Sink], sizes: dict[int, int | Node], outermost: Sequence[int]) -> None:
     """Paths and levels. Ranges that no reduction binds stand outermost, so that reductions nest in
     the loops of what reads them; else ranges stand in the order of their numbers."""
     times_bound = dict.fromkeys(sizes, 0)

@@ -27,7 +27,7 @@ class Context:
 
     target: Target
     name: str
-    written: tuple[str | None, tuple[int, ...]] | None = None
+    written: tuple[str, tuple[int, ...]] | None = None
     plan: Plan | None = None
 
 
@@ -49,7 +49,7 @@ class Lowered:
 
 
 def _schedule(kernel: Kernel, context: Context) -> Kernel:
-    if context.written is None or context.written[0] is None:
+    if context.written is None:
         context.plan = schedule(kernel, context.target)
     else:
         context.plan = _follow(kernel, context.target, *context.written)
@@ -93,7 +93,8 @@ PASSES = (
 
 
 def lower(sink: Node, target: Target, name: str) -> Lowered:
-    """A kernel node, scheduled as its SINK says or else by the heuristic, as functions called `name`, or `name_0`, ..."""
+    """A kernel node, scheduled as its SINK says or else by the heuristic, as functions called
+    `name`, or `name_0`, ..."""
     context = Context(target, name, sink.arg)
     functions = passes.run(PASSES, sink, context)
     assert context.plan is not None

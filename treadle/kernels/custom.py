@@ -243,7 +243,7 @@ def _in_words(
             moved = _with_static(moved, tuple([None if s is None else (None,) for s in static]))
         with enable_grad():
             returned = rule(_with_static(own, static), results, moved)
-        return returned if isinstance(returned, tuple | list) else (returned,)
+        return tuple(returned) if isinstance(returned, tuple | list) else (returned,)
 
     return run
 

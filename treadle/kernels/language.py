@@ -121,13 +121,26 @@ def elementwise(name: str, *args: Any, **named: Any) -> Any:
     result = METHODS[name].function(*nodes, **{key: node_of(arg) for key, arg in named.items()})
     parts = result if isinstance(result, tuple | list) else (result,)
     for part in parts:
-        wrong = not isinstance(part, Node) or part.shape
-        if wrong or any("k" not in node.op.stages for node in toposort(part)):
+        if not isinstance(part, Node) or part.shape or not _is_scalar(part, nodes):
             raise TypeError(
                 f"{name} works on whole tensors; a kernel describes one element: use k.range, "
                 "k.reduce and elementwise functions"
             )
     return Value(result) if isinstance(result, Node) else tuple([Value(part) for part in parts])
+
+
+def _is_scalar(result: Node, given: Sequence[Any]) -> bool:
+    """Whether what was made of the given nodes is operations of single elements only."""
+    seen = {node for node in given if isinstance(node, Node)}
+    stack = [result]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            if "k" not in node.op.stages:
+                return False
+            seen.add(node)
+            stack += node.src
+    return True
 
 
 # ---- operators -----------------------------------------------------------------------------------
@@ -155,14 +168,9 @@ def _operator(short: str, name: str, swapped: bool = False) -> Callable[[Value, 
         first, second = index_of(x), index_of(y)
         if short in _INDEX_OPERATORS and first is not None and second is not None:
             return _on_indices(short, first, second)
-        return elementwise(name, x, y) if not swapped else _reflected(name, x, y)
+        return elementwise(name, x, y)
 
     return run
-
-
-def _reflected(name: str, x: Any, y: Value) -> Any:
-    """The operation with a Python number on its left."""
-    return elementwise(name, Value(b.node_of(x)) if isinstance(x, bool) else x, y)
 
 
 def _on_indices(short: str, x: Node, y: Node) -> Value:
@@ -517,9 +525,7 @@ def _state(
         if len(nodes) == row.size - 1 or (len(nodes) == 1 and row.name == "welford"):
             nodes = row.enter(nodes)
     if len(nodes) != row.size:
-        raise ValueError(
-            f"k.reduce: {monoid} folds {row.size} values, and {len(nodes)} are given"
-        )
+        raise ValueError(f"k.reduce: {monoid} folds {row.size} values, and {len(nodes)} are given")
     first = nodes[0].dtype
     if monoid in ("add", "mul") and first is bool_:
         return monoid, (b.cast(nodes[0], int64),), None
@@ -528,9 +534,7 @@ def _state(
     return monoid, nodes, None
 
 
-def _fold(
-    monoid: str | Node, state: tuple[Node, ...], ranges: Sequence[Range]
-) -> tuple[Node, ...]:
+def _fold(monoid: str | Node, state: tuple[Node, ...], ranges: Sequence[Range]) -> tuple[Node, ...]:
     row = find(monoid)
     dtypes = tuple([node.dtype for node in state])
     nothing = tuple([b.const(row.identity(c, dtype), dtype) for c, dtype in enumerate(dtypes)])

@@ -262,14 +262,18 @@ class Decider(Rules):
         self.read(demands, value, None)
         draft = self.new_draft(node, (), "custom")
         value.makers.append(draft)
-        draft.reasons.append(Reason("custom", "the kernel {}, as it was written", (str(node.arg[2]),), node))
+        draft.reasons.append(
+            Reason("custom", "the kernel {}, as it was written", (str(node.arg[2]),), node)
+        )
         text = "a kernel that the user wrote reads its {} elements"
         for source in custom.read_from_memory(node):
             base = custom.memory_of(source)
             if base is not source:
                 self.graph.uses[base] += 1  # the kernel reads it too, in another shape
+            self.begin_where_needed(source, base, draft)
             rule = "root" if base.op in FREE else "custom"  # even a constant
-            self.need_whole(base, draft, rule, text, self.numel(base.shape))
+            self.force(base, rule, text, self.numel(base.shape))
+            self.push(base, draft, None, None, STORES)
 
     def visit_reduce(self, node: Node, demands: list[Demand]) -> None:
         if is_partition(node):

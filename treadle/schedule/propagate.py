@@ -86,12 +86,16 @@ class Propagation:
         """A draft reads this value at places that are known only when it runs, or all of it; what
         only re-indexes it is left out."""
         base = pure_base(node)
+        self.begin_where_needed(node, base, draft)
+        self.force(base, rule, text, *numbers)
+        return self.push(base, draft, None, None, STORES)
+
+    def begin_where_needed(self, node: Node, base: Node, draft: Draft) -> None:
+        """Note every AGAIN on the way from a node down to what is left of it."""
         while node is not base:
             if node.op is ops.AGAIN:
                 self.begin_again(node, draft)
             node = node.src[0]
-        self.force(base, rule, text, *numbers)
-        return self.push(base, draft, None, None, STORES)
 
     def begin_again(self, node: Node, draft: Draft) -> None:
         """A draft begins with an AGAIN, whose source is in memory, and waits for another value: so
