@@ -26,7 +26,9 @@ def combine(monoid, dtypes, a, b):
     values = dict(zip((*left, *right), (*a, *b)))
     out = monoid.combine(left, right)
     for node in toposort(out):
-        if node not in values:
+        if node.op is ops.CONST:
+            values[node] = np.asarray(node.value, node.dtype.compute)
+        elif node not in values:
             values[node] = np.asarray(node.op.meaning(node, *(values[s] for s in node.src)))
     assert tuple(n.dtype for n in out) == dtypes
     return tuple(values[n] for n in out)
@@ -120,10 +122,10 @@ def test_weighted_sums_have_an_identity_and_are_associative(monoid):
     one = identity(monoid, dtypes)
     values = [v for v in VALUES if monoid.name != "softmax" or np.isfinite(v)]
     found = [entered(monoid, value) for value in values]
-    for state in found:
-        assert same(combine(monoid, dtypes, one, state), state)
-        assert same(combine(monoid, dtypes, state, one), state)
-    assert same(combine(monoid, dtypes, one, one), one)
+    for state in [one, *found]:
+        if not np.isnan(state[0]):  # what stands beside a greatest value of NaN does not matter
+            assert same(combine(monoid, dtypes, one, state), state)
+            assert same(combine(monoid, dtypes, state, one), state)
     for a, b, c in itertools.product(found, repeat=3):
         left = combine(monoid, dtypes, combine(monoid, dtypes, a, b), c)
         right = combine(monoid, dtypes, a, combine(monoid, dtypes, b, c))

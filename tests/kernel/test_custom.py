@@ -383,7 +383,7 @@ def test_errors_say_what_is_wrong(message):
 def test_errors_of_schedules_and_derivatives():
     x, y = Tensor(normal(4, 3)), Tensor(normal(5, 3))
     with pytest.raises(
-        ValueError, match="(?s)distance: the schedule does not apply: .*'row'.*i, j"
+        ValueError, match=r"(?s)distance: the schedule does not apply: .*'row'.*i, j"
     ):
         distance.scheduled("grid row")(x, y)
     with pytest.raises(ValueError, match="is no action; actions begin with"):

@@ -182,7 +182,8 @@ def with_range(sink: Node, outputs: int, has: Sequence[bool], size: Dim) -> tupl
     new: dict[Node, Node] = {}
 
     def widened(argument: Node) -> bool:
-        return argument.arg[0] < outputs or has[argument.arg[0] - outputs]
+        number: int = argument.arg[0]
+        return number < outputs or has[number - outputs]
 
     for node in order:
         source = tuple([new[s] for s in node.src])
@@ -203,7 +204,7 @@ def with_range(sink: Node, outputs: int, has: Sequence[bool], size: Dim) -> tupl
         written, outer = sink.arg
         wide = Node(ops.SINK, sink.dtype, wide.src, (written, (*outer, number)))
     folds = [new[node] for node in order if node.op is ops.KREDUCE]
-    return wide, not any(own.free & ~fold.free for fold in folds)
+    return wide, all(fold.free & own.free == own.free for fold in folds)
 
 
 WHOLE_VJP[ops.KERNEL] = _vjp

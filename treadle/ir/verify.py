@@ -46,10 +46,9 @@ def _held(node: Node) -> list[tuple[Node, str]]:
     that a user wrote, and the monoids that are written out, which are graphs of numbers."""
     if node.op is ops.KERNEL:
         return [(node.arg[0], "kernel")]
-    monoid = (
-        node.arg[1] if node.op is ops.STORE else node.arg[0] if node.op is ops.KREDUCE else None
-    )
-    return [(monoid, "graph")] if isinstance(monoid, Node) else []
+    if node.op not in (ops.STORE, ops.KREDUCE) or not isinstance(node.arg, tuple):
+        return []
+    return [(part, "graph") for part in node.arg if isinstance(part, Node)]
 
 
 def _verify_below(root: Node, stage: str) -> None:
