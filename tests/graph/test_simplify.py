@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import build as b
+from treadle.graph import custom
 from treadle.graph.call import CHECKPOINT, call
 from treadle.graph.grad import gradients
 from treadle.graph.scan import scan
@@ -28,6 +29,7 @@ from treadle.ir.dtype import (
     int32,
     int64,
     uint64,
+    void,
 )
 from treadle.ir.node import Node, toposort
 from treadle.ir.rewrite import hits
@@ -40,6 +42,11 @@ SPECIAL = np.array(
 OTHER = np.array([[1.0, -0.0, NAN, 0.0], [-1.0, INF, 2.0, 0.5], [3.0, 2.0, -0.5, INF]], np.float32)
 X, Y = leaf(0, SPECIAL), leaf(1, OTHER)
 TEST = leaf(2, SPECIAL > 0)
+PLACE = tuple([index.range_(axis, size) for axis, size in enumerate(X.shape)])
+TARGET, SOURCE = (Node(ops.ARG, float32, (), (number, X.shape)) for number in range(2))
+COPY = Node(ops.LOAD, float32, (SOURCE, *PLACE), 2)
+COPIED = Node(ops.SINK, void, (Node(ops.STORE, void, (TARGET, COPY, *PLACE), (2, None)),))
+DERIVED = custom.Derivative("copied", None, None)
 ROW = leaf(3, np.array([1, 7, -1]))
 WHOLE = leaf(4, np.arange(12, dtype=np.int32).reshape(3, 4))
 VALUES: dict[Node, Array] = {
@@ -77,6 +84,7 @@ EXAMPLES: dict[str, list[Callable[[], Node]]] = {
         lambda: raw(ops.AGAIN, full(2.0), X),
         lambda: raw(ops.AGAIN, b.permute(X, (1, 0)), Y),
     ],
+    "kernel": [lambda: custom.call(COPIED, [(float32, X.shape)], [X], DERIVED)[0]],
     "twice": [
         lambda: raw(ops.NOT, raw(ops.NOT, TEST)),
         lambda: raw(ops.NEG, raw(ops.NEG, X)),
