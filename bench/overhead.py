@@ -65,7 +65,7 @@ def captured(name: str, function: Jit, *args: Any) -> Row:
         whole.append(time.perf_counter() - start)
         native.append(timed.seconds)
     above = statistics.median(a - b for a, b in zip(whole, native, strict=True)) * 1e6
-    inputs = len(program.cells)
+    inputs = len(program.closed.cells)
     budget = 5 + 0.15 * inputs
     inside = statistics.median(native) * 1e6
     return name, f"{alone:.1f}", f"{inside:.1f}", f"{above:.1f}", f"{inputs}", f"{budget:.1f}"

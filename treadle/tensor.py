@@ -143,8 +143,7 @@ class Tensor(Vocabulary, Cell):
             return (self[i] for i in range(len(self)))
         return (self[Tensor(i)] for i in range(len(self)))  # inside the size that is bound
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = Cell.__hash__
 
     # ---- values ----------------------------------------------------------------------------------
     def realize(self, *others: Tensor) -> Tensor:
@@ -248,10 +247,10 @@ class Tensor(Vocabulary, Cell):
                 self._track(memory.defer(build.stop_gradient(node), self.device, self.node))
                 return
             self.bindings = bind(self.bindings, bindings)
-            own = self.node
-            if self.target is None and own.op is ops.BUFFER and not memory.is_deferred(own):
-                self.target = own
-            self.node = node if _recording else build.stop_gradient(node)
+            target = self.target
+            if target is None and self.node.op is ops.BUFFER and not memory.is_deferred(self.node):
+                target = self.node
+            self.put(node if _recording else build.stop_gradient(node), target)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         node, bindings = convert.operand(value, self)
@@ -307,7 +306,7 @@ class Tensor(Vocabulary, Cell):
 
     def _track(self, leaf: Node) -> None:
         """This cell is `leaf` from now on, and its gradient is wanted."""
-        self.node = leaf
+        self.put(leaf, self.target)
         track(self, leaf)
 
     @property

@@ -19,20 +19,18 @@ from treadle import config
 from treadle.engine import device as devices
 from treadle.engine import failure
 from treadle.engine.callgraph import CallGraph, GraphOfCalls, Origin
-from treadle.engine.cell import NO_BINDINGS, Cell, bind, dependants, live
+from treadle.engine.cell import NO_BINDINGS, Cell, bind, puts
+from treadle.engine.closed import Closed
 from treadle.engine.constant import Kept, divide, fixed_sizes
 from treadle.engine.gradients import Gradients, Placed
-from treadle.engine.history import carries_gradient, forget, remember, track
-from treadle.engine.jobs import settled
+from treadle.engine.history import forget, remember, track
 from treadle.engine.normal import Normal, normalise
 from treadle.engine.program import Native, Step, nbytes
 from treadle.engine.programs import find
 from treadle.engine.realize import realize
-from treadle.engine.recipe import Call, Recipe, Stale
+from treadle.engine.recipe import Call, Recipe
 from treadle.engine.storage import ALIGNMENT, Buffer, memory
-from treadle.engine.survey import ALONE, places, references
-from treadle.engine.trace import JitError
-from treadle.ir import index, ops
+from treadle.ir import index
 from treadle.ir.node import Node, toposort
 
 KEPT_BLOCK = 1 << 16  # bytes
@@ -65,10 +63,7 @@ class Captured:
         pairs = zip(toposort(normal.roots), toposort(recipe.roots), strict=True)
         self.lines = {new: lines[old] for new, old in pairs if old in lines}
         self.arguments = len(recipe.arguments)
-        self.cells: list[Any] = list(recipe.cells)
-        self.kinds = [_kind(*pair) for pair in zip(recipe.cells, recipe.leaves, strict=True)]
-        self.places: list[Any] = []  # what `cells` held when they were looked at last
-        self.moves = -1  # the memory's count then
+        self.closed = Closed(recipe, [slot_of.get(leaf, 0) for leaf in recipe.leaves], self.slots)
         self._number_inputs(recipe, normal, slot_of)
         self._number_outputs(recipe)
         self._number_overwritten(recipe)
@@ -113,7 +108,6 @@ class Captured:
         self.argument_slots = [
             (n, slot_of[leaf]) for n, leaf in enumerate(recipe.arguments) if slot_of.get(leaf)
         ]
-        self.cell_slots = [slot_of.get(leaf, 0) for leaf in recipe.leaves]
         self.gradient_slots = {
             owner: slot_of[leaf] for owner, leaf in recipe.gradients.items() if slot_of.get(leaf)
         }
@@ -172,7 +166,8 @@ class Captured:
         ]
         written = {gradient.owner for gradient in placed if gradient.in_place}
         reads = [each for each in self.gradient_slots.items() if each[0] not in written]
-        self.gradients = Gradients(placed, reads, self.slots, self._tensor)
+        self.gradients = Gradients(placed, reads, self.slots, self._tensor, self.arguments)
+        self.gradients.hold(self.closed.cells)
         self.has_gradients = bool(placed or reads)
         self.cleared = [g.owner for g in recipe.new_gradients if g.root < 0]
 
@@ -184,18 +179,12 @@ class Captured:
         self.swapped = [effect for effect in kept if effect.root not in self.schedule.in_place]
         self.replaced = [effect for effect in recipe.effects if effect.new_leaf]
         owners = {effect.owner for effect in kept}
-        # (`Recipe.cells` begins with those that are overwritten)
-        self.alone = [ALONE] * sum(owner >= self.arguments for owner in owners)
-        self.overwritten_slots: frozenset[int] = frozenset()
         self.donated = recipe.donated
-        overwritten = {owner for owner in owners if owner < self.arguments}
-        self.overwritten_arguments = sorted(overwritten.union(recipe.donated))
-        touched = {e.owner for e in recipe.effects} | {g.owner for g in recipe.new_gradients}
-        self.changed = {id(self.cells[o - self.arguments]) for o in touched if o >= self.arguments}
         gone = {recipe.leaf_of(owner) for owner in (*owners, *recipe.donated)}
         self.carrying = {
             root: not gone.isdisjoint(toposort(recipe.roots[root])) for root in recipe.carrying
         }  # root -> whether what it was computed from is overwritten
+        self.has_effects = bool(recipe.effects or recipe.donated or self.cleared or self.carrying)
 
     def _number_temporaries(self) -> None:
         """One block of memory holds the arena and every scratch buffer of known size."""
@@ -230,34 +219,25 @@ class Captured:
     ) -> list[Any]:
         """Replay. Returns the tensors that the function returns. The lock is held.
 
-        arguments: the tensor arguments, floats: the float arguments, keys: a random key for each
-        draw. Stale if a closed-over tensor has become another kind of tensor.
+        arguments: the tensor arguments, which are in memory; floats: the float arguments; keys: a
+        random key for each draw. Stale if a closed-over tensor has become another kind of tensor.
         """
-        buffers, slots = memory.buffers, self.slots
-        for cell in arguments:
-            node = cell.node
-            if node.op is not ops.BUFFER or cell.target or node.arg[0] not in buffers:
-                realize([cell])
-        if self.cells:
-            found, counts = places(self.cells, len(self.alone))
-            if found != self.places or memory.moves != self.moves:
-                self._look_again()
-                counts = places(self.cells, len(self.alone))[1]
-            if self.changed or self.overwritten_arguments:
-                self._secure(arguments, counts)
-        elif self.overwritten_arguments:
-            self._secure(arguments, [])
+        slots, closed = self.slots, self.closed
+        if closed.cells and (closed.puts != puts[0] or closed.moves != memory.moves):
+            closed.look()
+        if closed.changed or closed.arguments:
+            closed.secure(arguments)
         for position, slot in self.argument_slots:
             slots[slot] = memory[arguments[position].node].address
         variables = self._bind(arguments) if self.symbolic else NO_BINDINGS
-        call = Call([*arguments, *self.cells], floats, keys, variables)
         held: dict[int, Buffer] = {}
         for root, slot in self.own:
             size = nbytes(self.infos[root], variables) if self.symbolic else self.bytes[root]
             held[root] = buffer = Buffer(size)
             if slot:
                 slots[slot] = buffer.address
-        hand_out_gradients = self.has_gradients and self.gradients.place(call.cells, variables)
+        call = Call(arguments, closed.cells, floats, keys, variables)
+        hand_out_gradients = self.has_gradients and self.gradients.place(call)
         block = self._place_temporaries(variables) if self.needs_memory else None
         for position, slot in self.float_slots:
             slots[slot] = _LONG.unpack(_DOUBLE.pack(floats[position]))[0]
@@ -268,14 +248,16 @@ class Captured:
         if self.copies:
             self._copy(call, held)
         if hand_out_gradients:
-            self.gradients.hand_out(call.cells)
+            self.gradients.hand_out(call)
         return self._hand_out(call, held)
 
     def _launch(self, call: Call) -> None:
         """The native call."""
         records, flag, kept = self.native.records, self.flag, self.kept
-        if kept is not None and kept.clock != memory.clock:
-            kept.prepare(records, self.slots, self.places)
+        if kept is not None and (
+            kept.clock != memory.clock or kept.places is not self.closed.places
+        ):
+            kept.prepare(records, self.slots, self.closed.places)
         flag[0] = 0
         try:
             if config.DEBUG.value:
@@ -285,77 +267,25 @@ class Captured:
         except BaseException:
             memory.disturb()
             if not records.completed:
-                self.gradients.drop(call.cells)
+                self.gradients.drop(call)
             raise
         if flag[0]:
             memory.disturb()
-            self.gradients.drop(call.cells)
+            self.gradients.drop(call)
             raise self._out_of_range(flag[0], call)
         if kept is not None and kept.clock < 0:
             kept.made(records)
 
-    # ---- closed-over tensors ---------------------------------------------------------------------
-    def _look_again(self) -> None:
-        """Find the memory of the closed-over tensors; compute those that are pending."""
-        pending = [cell for cell in self.cells if not settled(cell)]
-        if pending:
-            realize(pending)
-        for cell, kind, slot in zip(self.cells, self.kinds, self.cell_slots, strict=True):
-            now = _kind(cell, cell.node)
-            if now != kind:
-                raise Stale(f"a closed-over tensor was {_described(kind)} and is {_described(now)}")
-            if slot:
-                self.slots[slot] = memory[cell.node].address
-        self.places = places(self.cells, 0)[0]
-        self.moves = memory.moves
-        if self.kept is not None:
-            self.kept.clock = -1
-        self.overwritten_slots = frozenset(place[0] for place in self.places[: len(self.alone)])
-
     def replace(self, new: Mapping[Any, Any]) -> None:
-        """Closed-over tensors have been replaced by others. Stale if one of these is among the
-        closed-over ones already."""
-        known = set(map(id, self.cells))
-        if any(id(cell) in known for cell in new.values()):
-            raise Stale("a closed-over tensor now stands in two places")
-        self.changed = {id(new.get(cell, cell)) for cell in self.cells if id(cell) in self.changed}
-        self.cells = [new.get(cell, cell) for cell in self.cells]
-        self.moves = -1
-
-    def _secure(self, arguments: Sequence[Any], counts: list[int]) -> None:
-        """Nobody but this program reads what it is about to overwrite: other readers do it now.
-        counts: of references to the closed-over leaves that it overwrites."""
-        if not self.changed.isdisjoint(map(id, arguments)):
-            raise JitError(
-                "an argument is a tensor that the function also changes through a variable or an "
-                "attribute: pass x.clone(), or use it in one of the two ways only"
-            )
-        more = [arguments[position] for position in self.overwritten_arguments]
-        if counts != self.alone or (more and references(more) != [ALONE] * len(more)):
-            self._release([*self.cells[: len(self.alone)], *more])
-            if memory.moves != self.moves:
-                self._look_again()
-
-    def _release(self, owners: Sequence[Cell]) -> None:
-        """Compute what others have pending that reads the leaves of these cells."""
-        leaves = [cell.node for cell in owners]
-        besides = set(map(id, owners))
-        others = {cell: cell.node for cell in live() if id(cell) not in besides}
-        reading = dependants(others, leaves)
-        for cell in reading:
-            node = cell.node
-            if node in leaves:  # it shares the leaf: its value is the one before this call
-                cell.node = memory.leaf(node.dtype, node.shape, node.arg[2], memory[node].copy())
-                if carries_gradient([node]):
-                    forget(cell.node)
-        deferred = {leaf: memory.deferred[slot][0] for slot, leaf in memory.deferred_leaves()}
-        realize([*reading, *[Cell(leaf) for leaf in dependants(deferred, leaves)]])
+        """Closed-over tensors have been replaced by others. Stale if that cannot be."""
+        self.closed.replace(new)
+        self.gradients.hold(self.closed.cells)
 
     # ---- memory ----------------------------------------------------------------------------------
     def _bind(self, arguments: Sequence[Any]) -> dict[str, int]:
         """The values of the Variables in this call, written to where the program reads them."""
         variables = NO_BINDINGS
-        for cell in (*arguments, *self.cells):
+        for cell in (*arguments, *self.closed.cells):
             variables = bind(variables, cell.bindings)
         for name, slot in self.program.variables:
             if name in variables:
@@ -395,37 +325,45 @@ class Captured:
     # ---- results ---------------------------------------------------------------------------------
     def _hand_out(self, call: Call, held: dict[int, Buffer]) -> list[Any]:
         """Put values into cells; the results as tensors."""
+        make, variables = self.make, call.variables
         results = []
-        leaves = {}
         for root in self.results:
-            buffer = held.get(root)
-            if buffer is None:  # in the memory of a donated argument
-                buffer = memory[call.cells[self.owner_of[root]].node]
+            # (one without memory of its own is in that of a donated argument)
+            buffer = held[root] if root in held else memory[call.cells[self.owner_of[root]].node]
             dtype, shape = self.kinds_out[root]
-            leaf = memory.leaf(dtype, shape, self.device, buffer)
-            results.append(self.make(leaf, call.variables))
-            if self.carrying and root in self.carrying:
-                leaves[root] = leaf
+            results.append(make(memory.leaf(dtype, shape, self.device, buffer), variables))
+        if self.has_effects:
+            self._put_effects(call, held, results)
+        return results
+
+    def _put_effects(self, call: Call, held: dict[int, Buffer], results: list[Any]) -> None:
+        """What a call leaves behind beside its results; what the results were computed from."""
+        overwritten = self.closed.overwritten_slots
+        leaves = {
+            root: made.node
+            for root, made in zip(self.results, results, strict=True)
+            if root in self.carrying
+        }
         for effect in self.replaced:
             leaves[effect.root] = leaf = self._leaf(effect.root, held[effect.root])
             cell = call.cells[effect.owner]
-            cell.node, cell.bindings = leaf, call.variables
+            cell.put(leaf)
+            cell.bindings = call.variables
             if cell._requires_grad:
                 track(cell, leaf)
         if leaves:
             self._remember(leaves, call)
         if self.swapped:
             self._swap(call, held)
-        if memory.history or not memory.watched.isdisjoint(self.overwritten_slots):
-            memory.overwritten_slots(self.overwritten_slots)
+        if memory.history or not memory.watched.isdisjoint(overwritten):
+            memory.overwritten_slots(overwritten)
         for owner in self.cleared:
             call.cells[owner].grad = None
-        for position in self.overwritten_arguments:
-            memory.overwritten(call.cells[position].node)
+        for position in self.closed.arguments:
+            memory.overwritten(call.arguments[position].node)
         for position in self.donated:
-            node = call.cells[position].node
-            call.cells[position].node = memory.leaf(node.dtype, node.shape, node.arg[2])
-        return results
+            cell = call.arguments[position]
+            cell.put(memory.leaf(cell.node.dtype, cell.node.shape, cell.node.arg[2]))
 
     def _copy(self, call: Call, held: dict[int, Buffer]) -> None:
         """Roots that are equal to another one: each gets memory of its own."""
@@ -447,10 +385,10 @@ class Captured:
         for effect in self.swapped:
             memory.fill(call.cells[effect.owner].node, held[effect.root])
             position = effect.owner - self.arguments
-            if position >= 0 and self.cell_slots[position]:
-                self.slots[self.cell_slots[position]] = held[effect.root].address
+            if position >= 0 and self.closed.slots[position]:
+                self.slots[self.closed.slots[position]] = held[effect.root].address
         # all that has moved since the slots were filled is what was swapped here
-        self.moves = self.gradients.moves = memory.moves
+        self.closed.moves = self.gradients.moves = memory.moves
 
     def _remember(self, leaves: dict[int, Node], call: Call) -> None:
         """Let gradients flow back through results."""
@@ -512,16 +450,6 @@ def _donations(recipe: Recipe) -> list[tuple[int, int]]:
                 found.append((root, position))
                 break
     return found
-
-
-def _kind(cell: Any, leaf: Node) -> tuple[Any, ...]:
-    """What a program depends on in a closed-over tensor, beside its numbers."""
-    return (leaf.dtype, *leaf.arg[1:], cell._requires_grad)
-
-
-def _described(kind: tuple[Any, ...]) -> str:
-    dtype, shape, device, learns = kind
-    return f"{dtype} {shape} on {device}" + (" with requires_grad" if learns else "")
 
 
 def _signed(bits: int) -> int:

@@ -15,17 +15,10 @@ from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 
 
-class _Reference(weakref.ref["Cell"]):
-    """A weak reference that knows its key in `cells`."""
-
-    __slots__ = ("key",)
-    key: int
-
-
 class Cell:
     """node: the value. target: the leaf to be overwritten, or None. bindings: the values of the
     Variables in the shape. Every live cell is in `cells`, which is how the engine knows the readers
-    of a leaf."""
+    of a leaf. A cell gets another node by `put`."""
 
     __slots__ = ("__weakref__", "bindings", "node", "target")
     node: Node
@@ -36,9 +29,13 @@ class Cell:
         self.node = node
         self.target = None
         self.bindings = bindings or NO_BINDINGS
-        reference = _Reference(self, _forget)
-        reference.key = key = id(self)
-        cells[key] = reference
+        cells[weakref.ref(self, cells.pop)] = None
+
+    def put(self, node: Node, target: Node | None = None) -> None:
+        """Hold another node. (Who has looked at many cells can tell by `puts` that none of them
+        holds another one since.)"""
+        self.node, self.target = node, target
+        puts[0] += 1
 
     @property
     def is_realized(self) -> bool:
@@ -47,17 +44,13 @@ class Cell:
 
 
 NO_BINDINGS: dict[str, int] = {}
-cells: dict[int, _Reference] = {}
-
-
-def _forget(reference: _Reference, cells: dict[int, _Reference] = cells) -> None:
-    if cells.get(reference.key) is reference:
-        del cells[reference.key]
+cells: dict[weakref.ref[Cell], None] = {}  # (a dictionary keeps its order)
+puts = [0]  # how often a cell got another node
 
 
 def live() -> list[Cell]:
     """Every cell that somebody holds."""
-    return [cell for ref in list(cells.values()) if (cell := ref()) is not None]
+    return [cell for ref in list(cells) if (cell := ref()) is not None]
 
 
 def pending_assigns() -> list[Cell]:

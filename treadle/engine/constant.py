@@ -100,6 +100,7 @@ class Kept:
         self.clock = -1  # the memory's when this was last seen to hold; -1: look again
         self.stamp: list[tuple[int, int]] = []  # (slot, version) of what it was made from
         self.lent = False  # whether others can write to that
+        self.places: Sequence[Any] = ()  # of the closed-over tensors then
 
     def prepare(self, records: Any, slots: Any, places: Sequence[Any]) -> None:
         """Begin the next run before or after the constant part, as the memory is now. slots: where
@@ -108,6 +109,7 @@ class Kept:
             self.buffers = [Buffer(size) for _, size in self.sizes]
             for (slot, _), buffer in zip(self.sizes, self.buffers, strict=True):
                 slots[slot] = buffer.address
+        self.places = places
         read = [*[places[number][0] for number in self.cells], *self.leaves]
         stamp = memory.stamp(read)
         self.lent = any(memory.buffers[slot].lent for slot in read)

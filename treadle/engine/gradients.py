@@ -13,9 +13,9 @@ from sys import getrefcount
 from typing import Any
 
 from treadle.engine.realize import realize
-from treadle.engine.recipe import Stale
+from treadle.engine.recipe import Call, Stale
 from treadle.engine.storage import Buffer, memory
-from treadle.engine.survey import ALONE, IN_LIST, references
+from treadle.engine.survey import ALONE, IN_LIST, held_elsewhere, references
 
 _grad = attrgetter("grad")
 
@@ -38,7 +38,8 @@ class Placed:
 
 class Gradients:
     """new: the gradients to be made; reads: (owner, slot) of those that are read and not written
-    over. new_tensor: makes the tensor of a root, in given memory or in its own."""
+    over. new_tensor: makes the tensor of a root, in given memory or in its own. arguments: how many
+    tensor arguments there are."""
 
     def __init__(
         self,
@@ -46,39 +47,50 @@ class Gradients:
         reads: Sequence[tuple[int, int]],
         slots: Any,
         new_tensor: NewTensor,
+        arguments: int,
     ) -> None:
         self.new = new
         self.reads = reads
         self.slots = slots
         self.new_tensor = new_tensor
         self.owners = [gradient.owner for gradient in new]
+        self.arguments = arguments
+        self.holders: list[Any] | None = None
         self.any_first = any(gradient.is_first for gradient in new)
         self.made: list[Any] = []  # what the last call gave to each
         self.before: list[Any] = []  # what each must have had then, for nothing to be done now
-        self.counts: list[int] = []  # the references to `made` if nobody else holds them
-        self.alone = [ALONE] * len(new)
+        self.count = -1  # the references to `made` if nobody else holds them
         self.moves = -1  # the memory's count when the slots were filled
+
+    def hold(self, closed: Sequence[Any]) -> None:
+        """The closed-over tensors are these from now on."""
+        if all(owner >= self.arguments for owner in self.owners):
+            self.holders = [closed[owner - self.arguments] for owner in self.owners]
+
+    def _holders(self, call: Call) -> Sequence[Any]:
+        """The tensors to which the gradients belong."""
+        return self.holders or list(map(call.cells.__getitem__, self.owners))
 
     def release(self) -> None:
         """Hold no memory: something else makes the gradients from now on."""
         self.made, self.before = [], []
 
-    def place(self, cells: Sequence[Any], variables: dict[str, int]) -> bool:
-        """Write the addresses of all gradients to the slots. cells: by the numbers of owners.
-        Returns whether `hand_out` has to be called afterwards."""
+    def place(self, call: Call) -> bool:
+        """Write the addresses of all gradients to the slots. Returns whether `hand_out` has to be
+        called afterwards."""
         if self.reads:
-            self._read(cells)
-        before = list(map(_grad, map(cells.__getitem__, self.owners)))
+            self._read(call.cells)
+        before = list(map(_grad, self._holders(call)))
         made = self.made
         if (
             made
             and memory.moves == self.moves
             and all(map(is_, before, self.before))
-            and list(map(getrefcount, made)) == self.counts
-            and references(made) == self.alone
+            and sum(map(getrefcount, made)) == self.count
+            and not held_elsewhere(made)
         ):
             return self.any_first
-        self._place_again(before, variables)
+        self._place_again(before, call.variables)
         return True
 
     def _read(self, cells: Sequence[Any]) -> None:
@@ -106,7 +118,7 @@ class Gradients:
             None if new.is_first else own for new, own in zip(self.new, mine, strict=True)
         ]
         # the lists `made`, `before` and that of the one who asks; and the cell
-        self.counts = [IN_LIST + (0 if new.is_first else 3) for new in self.new]
+        self.count = sum(IN_LIST + (0 if new.is_first else 3) for new in self.new)
         self.moves = memory.moves
 
     def _free(self, before: Sequence[Any]) -> list[Any]:
@@ -121,13 +133,13 @@ class Gradients:
             for own, old, now, leaf, count in known
         ]
 
-    def hand_out(self, cells: Sequence[Any]) -> None:
+    def hand_out(self, call: Call) -> None:
         """Give every cell its gradient."""
-        for owner, mine in zip(self.owners, self.made, strict=True):
-            cells[owner].grad = mine
+        for holder, mine in zip(self._holders(call), self.made, strict=True):
+            holder.grad = mine
 
-    def drop(self, cells: Sequence[Any]) -> None:
+    def drop(self, call: Call) -> None:
         """The program ended half-way: what stood in memory that it writes to is lost."""
-        for gradient, mine in zip(self.new, self.made, strict=False):
-            if cells[gradient.owner].grad is mine and not gradient.in_place:
-                cells[gradient.owner].grad = None
+        for holder, new, mine in zip(self._holders(call), self.new, self.made, strict=False):
+            if holder.grad is mine and not new.in_place:
+                holder.grad = None

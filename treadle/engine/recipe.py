@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from treadle.engine.cell import Cell
 from treadle.ir.node import Node
@@ -76,11 +76,28 @@ class Recipe:
         return set(self.leaves) - {self.leaf_of(owner) for owner in owners}
 
 
-class Call(NamedTuple):
-    """One call of a captured function. cells: the tensor arguments, then the closed-over cells;
-    floats: the float arguments; keys: a random key for each draw; variables: their values."""
+class Call:
+    """One call of a captured function. arguments: the tensor arguments; closed: the closed-over
+    cells; floats: the float arguments; keys: a random key for each draw; variables: their
+    values."""
 
-    cells: list[Any]
-    floats: Sequence[float]
-    keys: Sequence[int]
-    variables: dict[str, int]
+    __slots__ = ("arguments", "closed", "floats", "keys", "variables")
+
+    def __init__(
+        self,
+        arguments: Sequence[Any],
+        closed: Sequence[Any],
+        floats: Sequence[float],
+        keys: Sequence[int],
+        variables: dict[str, int],
+    ) -> None:
+        self.arguments = arguments
+        self.closed = closed
+        self.floats = floats
+        self.keys = keys
+        self.variables = variables
+
+    @property
+    def cells(self) -> list[Any]:
+        """The cells by the numbers of owners: the arguments, then the closed-over ones."""
+        return [*self.arguments, *self.closed]

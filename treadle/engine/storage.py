@@ -154,7 +154,7 @@ class _Memory:
     def leaf(self, dtype: DType, shape: Shape, device: str, buffer: Buffer | None = None) -> Node:
         """A new leaf node with a slot of its own, whose memory is `buffer`."""
         slot = next(self.numbers)
-        node = Node.first(ops.BUFFER, dtype, (slot, shape, device), shape)
+        node = Node.unique(ops.BUFFER, dtype, (slot, shape, device), shape)
         if buffer is not None:
             self.buffers[slot] = buffer
         watch = self.watch[slot] = _Watch(node, self.when_gone)

@@ -84,9 +84,9 @@ class Node:
         return self
 
     @classmethod
-    def first(cls, op: Op, dtype: Any, arg: Any, shape: Shape) -> Node:
-        """A node without sources that is known not to exist yet, made faster. shape: what the op's
-        row would say of it."""
+    def unique(cls, op: Op, dtype: Any, arg: Any, shape: Shape) -> Node:
+        """A node without sources whose arg is its own, so that it is made once and needs no place
+        in the table. shape: what the op's row would say of it."""
         self = _new(cls)
         self.op = op
         self.dtype = dtype
@@ -96,9 +96,6 @@ class Node:
         self.free = 0
         self.shape = shape
         self.bounds = None
-        entry = _Entry(self, _forget)
-        entry.key = key = (op, dtype, (), arg)
-        _table[key] = entry
         return self
 
     def __repr__(self) -> str:

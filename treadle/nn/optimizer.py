@@ -365,14 +365,14 @@ def commit(changes: list[Change], numbers: list[Change]) -> None:
         for cell in cells[len(before) - len(numbers) :]:
             # (what is captured finds the old leaf by the target, and decides for itself)
             target = None if trace.current() is None else cell.target or cell.node
-            cell.node, cell.target = numbers.pop(0)[1].node, target
+            cell.put(numbers.pop(0)[1].node, target)
         realize([*cells, *(cell for cell, _ in others)])
     except BaseException as error:
         for cell, node, target in before:
             if cell._requires_grad:
                 cell._track(node)
             else:
-                cell.node, cell.target = node, target
+                cell.put(node, target)
         if isinstance(error, Exception):
             for other, memory in others:
                 _settle(other, memory)
@@ -385,7 +385,7 @@ def _settle(cell: Cell, memory: Node | None) -> None:
         realize([cell])
     except Exception:
         assert memory is not None
-        cell.node, cell.target = memory, None
+        cell.put(memory)
 
 
 def settings_of(group: Group) -> Group:

@@ -100,7 +100,8 @@ def replace(tensor: Tensor, value: Tensor) -> None:
     the same object, with its requires_grad."""
     required = tensor._requires_grad
     tensor.requires_grad = False
-    tensor.node, tensor.target, tensor.bindings = value.node, None, value.bindings
+    tensor.put(value.node)
+    tensor.bindings = value.bindings
     tensor.requires_grad = required
 
 
