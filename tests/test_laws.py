@@ -409,3 +409,21 @@ def test_everything_needed_at_run_time_is_shipped() -> None:
         and f"*{path.suffix}" not in names
     ]
     assert not missed, f"package-data in pyproject.toml does not ship {missed}"
+
+
+def test_cells_get_another_node_by_put() -> None:
+    """Who changes the node of another object, and not by `Cell.put`, goes uncounted: captured
+    functions would not see it."""
+    found = []
+    for source in sources():
+        if source.path == "treadle/engine/jobs.py":
+            continue  # its jobs have nodes too
+        for statement in ast.walk(source.tree):
+            if not isinstance(statement, ast.Assign | ast.AugAssign):
+                continue
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in (part for each in targets for part in ast.walk(each)):
+                is_own = isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"
+                if isinstance(target, ast.Attribute) and target.attr == "node" and not is_own:
+                    found.append(f"{source.path}:{statement.lineno}")
+    assert found == []

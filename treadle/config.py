@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 T = TypeVar("T", int, str)
 
@@ -27,11 +27,16 @@ class Knob(Generic[T]):
     doc: str
     changes_code: bool = False
     value: T = field(init=False)
+    settings: ClassVar[int] = 0  # counts the times that any knob was set
 
     def __post_init__(self) -> None:
         text = os.environ.get(f"TREADLE_{self.name}", os.environ.get(self.name))
         self.value = self.default if text is None else self.parse(text)
         KNOBS[self.name] = self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        Knob.settings += 1
 
     def parse(self, text: str) -> T:
         """The setting written as `text`. ValueError naming the knob if it is not of its type."""

@@ -102,9 +102,20 @@ class Variant:
     flat: list[Any] | None
     settings: tuple[Any, ...]
     bare: list[bool] = field(init=False)
+    settings_seen: int = -1  # how often knobs had been set when they were last compared
 
     def __post_init__(self) -> None:
         self.bare = list(map(is_, map(_grad, self.learning), repeat(None)))
+
+    def settings_hold(self) -> bool:
+        """Whether the knobs and no_grad are set as they were."""
+        if self.settings[0] is not face._recording:
+            return False
+        if self.settings_seen != config.Knob.settings:
+            if self.settings != _settings():
+                return False
+            self.settings_seen = config.Knob.settings
+        return True
 
     def holds(self) -> bool:
         """Whether what the function reads from outside is what it was; quickly."""
@@ -143,10 +154,8 @@ class Variant:
         made = self.captured.run(tensors, floats, keys)
         if self.rebound:
             self._rebind(made)
-        if self.structure.kind is None and made:
-            return made[0]
         leaves = [made[leaf.number] if type(leaf) is Result else leaf for leaf in self.leaves]
-        return unflatten(self.structure, leaves)
+        return leaves[0] if self.structure.kind is None else unflatten(self.structure, leaves)
 
     def _rebind(self, made: Sequence[Any]) -> None:
         """Put new tensors into their places outside. They are what the next call finds there."""
@@ -220,8 +229,9 @@ class Jit:
         """The tensors among the arguments, if all are of the kinds that this was captured for."""
         if variant.flat is None or variant.sizes or len(args) != len(variant.flat):
             return None
-        if variant.settings != _settings():
+        if not variant.settings_hold():
             return None
+        in_memory = memory.buffers
         tensors = []
         for arg, kind in zip(args, variant.flat):
             if type(kind) is int:
@@ -231,12 +241,13 @@ class Jit:
             if type(arg) is not kind[0]:
                 return None
             node = arg.node
-            if node.op is not BUFFER:
+            if node.op is not BUFFER or arg.target is not None or node.arg[0] not in in_memory:
                 realize([arg])
                 node = arg.node
-            if node.dtype is not kind[1] or node.arg[1:] != kind[2] or arg.grad is not None:
+            _, dtype, place, learns = kind
+            if node.dtype is not dtype or node.arg[1:] != place or arg.grad is not None:
                 return None
-            if arg._requires_grad is not kind[3] or node.arg[0] in memory.history:
+            if arg._requires_grad is not learns or node.arg[0] in memory.history:
                 return None
             tensors.append(arg)
         if len(tensors) > 1 and len(set(map(id, tensors))) < len(tensors):

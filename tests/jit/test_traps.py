@@ -1024,7 +1024,7 @@ def sizes() -> tuple[int, ...]:
     from treadle.ir import node
 
     return (
-        len(cell.cells), len(storage.memory.watch), len(storage.memory.buffers),
+        len(cell.cells), len(storage.memory.alive), len(storage.memory.buffers),
         len(node._table), storage.allocator.in_use,
     )  # fmt: skip
 

@@ -184,7 +184,10 @@ class Captured:
         self.carrying = {
             root: not gone.isdisjoint(toposort(recipe.roots[root])) for root in recipe.carrying
         }  # root -> whether what it was computed from is overwritten
-        self.has_effects = bool(recipe.effects or recipe.donated or self.cleared or self.carrying)
+        # beside what is overwritten in place
+        self.has_effects = bool(
+            self.replaced or self.swapped or self.closed.arguments or self.cleared or self.carrying
+        )
 
     def _number_temporaries(self) -> None:
         """One block of memory holds the arena and every scratch buffer of known size."""
@@ -334,11 +337,13 @@ class Captured:
             results.append(make(memory.leaf(dtype, shape, self.device, buffer), variables))
         if self.has_effects:
             self._put_effects(call, held, results)
+        overwritten = self.closed.overwritten_slots
+        if overwritten and (memory.history or not memory.watched.isdisjoint(overwritten)):
+            memory.overwritten_slots(overwritten)
         return results
 
     def _put_effects(self, call: Call, held: dict[int, Buffer], results: list[Any]) -> None:
         """What a call leaves behind beside its results; what the results were computed from."""
-        overwritten = self.closed.overwritten_slots
         leaves = {
             root: made.node
             for root, made in zip(self.results, results, strict=True)
@@ -355,8 +360,6 @@ class Captured:
             self._remember(leaves, call)
         if self.swapped:
             self._swap(call, held)
-        if memory.history or not memory.watched.isdisjoint(overwritten):
-            memory.overwritten_slots(overwritten)
         for owner in self.cleared:
             call.cells[owner].grad = None
         for position in self.closed.arguments:

@@ -80,17 +80,17 @@ class Gradients:
         called afterwards."""
         if self.reads:
             self._read(call.cells)
-        before = list(map(_grad, self._holders(call)))
+        holders = self._holders(call)
         made = self.made
         if (
             made
             and memory.moves == self.moves
-            and all(map(is_, before, self.before))
+            and all(map(is_, map(_grad, holders), self.before))
             and sum(map(getrefcount, made)) == self.count
             and not held_elsewhere(made)
         ):
             return self.any_first
-        self._place_again(before, call.variables)
+        self._place_again(list(map(_grad, holders)), call.variables)
         return True
 
     def _read(self, cells: Sequence[Any]) -> None:
@@ -117,8 +117,8 @@ class Gradients:
         self.before = [
             None if new.is_first else own for new, own in zip(self.new, mine, strict=True)
         ]
-        # the lists `made`, `before` and that of the one who asks; and the cell
-        self.count = sum(IN_LIST + (0 if new.is_first else 3) for new in self.new)
+        # the lists `made` and `before`, and the cell
+        self.count = sum(IN_LIST + (0 if new.is_first else 2) for new in self.new)
         self.moves = memory.moves
 
     def _free(self, before: Sequence[Any]) -> list[Any]:

@@ -20,8 +20,8 @@ import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from operator import is_
+from itertools import chain, repeat
+from operator import attrgetter, is_
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,10 @@ class Missing:
 
 
 MISSING = Missing()
+END = Missing()
+_THE_END = (END,)
+_NO_VALUE = types.CellType()
+_content = attrgetter("cell_contents")
 
 
 class View:
@@ -134,31 +138,45 @@ class Guards:
         while self._pending:
             name, value = self._pending.popleft()
             self._visit(name, value)
-        self._lives = [view.live for view in self.views if view.live is not None]
         self._reads = [view.read for view in self.views if view.read is not None]
-        self.views.sort(key=lambda view: view.live is None)  # in the order of `_flat`
+        self._lives = [view.live for view in self.views if view.live is not None]
+        self.views.sort(key=lambda view: view.live is not None)  # in the order of `_now`
         del self._seen, self._pending
-        self.known = self._flat()
+        self._free = self._find_unguarded()
+        self.accept()
 
     # ---- the question ----------------------------------------------------------------------------
-    def _flat(self) -> list[Any]:
-        flat = list(chain.from_iterable(self._lives))
-        for read in self._reads:
-            flat.extend(read())
-        return flat
+    def _find_unguarded(self) -> list[tuple[int, dict[Any, Any], Any]]:
+        """(position, dict, key) of each item that may change."""
+        found = []
+        position = 0
+        for view in self.views:
+            for held, key in self.unguarded:
+                if held is view.names:
+                    found.append((position + view.keys.index(key), held, key))
+            position += len(view.keys)
+        return found
+
+    def _now(self) -> Iterator[Any]:
+        """Every item as it is now, and END."""
+        return chain(*[read() for read in self._reads], *self._lives, _THE_END)
 
     def hold(self) -> bool:
         """Whether every item is the same object as at the trace."""
         if not self.views:
             return True
-        flat = self._flat()
-        if len(flat) != len(self.known):
+        for position, held, key in self._free:
+            self.known[position] = held.get(key)
+        if not self.floats:
+            return all(map(is_, self._now(), self.known))  # (END stands at the same place in both)
+        now = list(self._now())
+        if len(now) != len(self.known):
             return False
         for item in self.floats:
-            if type(flat[item.position]) is not float:
+            if type(now[item.position]) is not float:
                 return False
-            self.known[item.position] = flat[item.position]
-        return all(map(is_, flat, self.known))
+            self.known[item.position] = now[item.position]
+        return all(map(is_, now, self.known))
 
     def changes(self) -> tuple[dict[Cell, Cell], str]:
         """({tensor: the one in its place now}, what else has changed, in words, or "").
@@ -225,14 +243,14 @@ class Guards:
 
     def take_back(self, values: Sequence[Any]) -> None:
         """Put the run-time numbers back where these values still are."""
-        now = self._flat()
+        now = list(self._now())
         for item, value in zip(self.floats, values, strict=True):
             if now[item.position] is value:
                 item.put(self.known[item.position])
 
     def accept(self) -> None:
         """What is there now is what is expected from now on."""
-        self.known = self._flat()
+        self.known = list(self._now())
 
     # ---- the walk --------------------------------------------------------------------------------
     def _visit(self, name: str, value: Any) -> None:
@@ -263,16 +281,13 @@ class Guards:
         """Guard the items of a container and look into them; see `View`."""
         view = View(name, names, live, read, write)
         self.views.append(view)
+        free = [key for held, key in self.unguarded if held is names]
         for position, value in enumerate(view.now()):
-            self._pending.append((view.item(position), value))
+            if view.keys[position] not in free:
+                self._pending.append((view.item(position), value))
 
     def _mapping(self, name: str, value: dict[Any, Any]) -> None:
-        skipped = [key for held, key in self.unguarded if held is value]
-        if skipped:
-            keys = [key for key in value if key not in skipped]
-            read = functools.partial(_items, value, keys)
-            self._add(f"{_braces(name)}[{{}}]", keys, read=read, write=value.__setitem__)
-        elif len(value) <= LARGE or not _all_plain(value.values()):
+        if len(value) <= LARGE or not _all_plain(value.values()):
             write = value.__setitem__
             self._add(f"{_braces(name)}[{{}}]", value, value.values(), write=write)
         else:
@@ -359,15 +374,8 @@ class Guards:
             self.unguarded += value.unguarded()
         held = getattr(value, "__dict__", None)
         if held is not None:
-            names = [
-                key for key in held if not any(h is held and k == key for h, k in self.unguarded)
-            ]
-            if len(names) < len(held):
-                read = functools.partial(_items, held, names)
-                self._add(f"{_braces(name)}.{{}}", names, read=read, write=held.__setitem__)
-            else:
-                write = held.__setitem__
-                self._add(f"{_braces(name)}.{{}}", held, held.values(), write=write)
+            write = held.__setitem__
+            self._add(f"{_braces(name)}.{{}}", held, held.values(), write=write)
         slots = _slots(kind)
         if slots:
             read = functools.partial(_attributes, value, slots)
@@ -431,19 +439,18 @@ def _braces(name: str) -> str:
 
 
 def _items(mapping: dict[str, Any], names: list[str]) -> Iterator[Any]:
-    return (mapping.get(name, MISSING) for name in names)
+    return map(mapping.get, names, repeat(MISSING))
 
 
 def _all_plain(values: Iterable[Any]) -> bool:
     return all(isinstance(value, PLAIN) for value in values)
 
 
-def _contents(cells: tuple[types.CellType, ...]) -> Iterator[Any]:
-    for cell in cells:
-        try:
-            yield cell.cell_contents
-        except ValueError:  # the variable has no value yet
-            yield MISSING
+def _contents(cells: tuple[types.CellType, ...]) -> list[Any]:
+    try:
+        return list(map(_content, cells))
+    except ValueError:  # a variable has no value yet
+        return [MISSING if cell == _NO_VALUE else cell.cell_contents for cell in cells]
 
 
 def _fill(cells: tuple[types.CellType, ...], names: tuple[str, ...], name: str, value: Any) -> None:

@@ -8,6 +8,7 @@ out again: fresh pages cost more than most kernels.
 from __future__ import annotations
 
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import count, repeat
@@ -21,6 +22,7 @@ from treadle.ir.node import Node, Shape
 
 ALIGNMENT = 64  # bytes: a cache line and the widest vector
 KEEP_BYTES = 4 << 30  # freed memory that is kept for reuse
+_reference = weakref.ref
 FIRST_SLOT = 1000  # normal forms number their leaves from 0: a leaf with a slot is none of those
 
 
@@ -29,7 +31,7 @@ class Allocator:
     of two, so that shapes that differ a little share memory."""
 
     def __init__(self) -> None:
-        self.free: dict[int, list[tuple[np.ndarray, int]]] = {}
+        self.free: defaultdict[int, list[tuple[np.ndarray, int]]] = defaultdict(list)
         self.kept = 0
         self.in_use = 0
         self.peak = 0
@@ -45,10 +47,10 @@ class Allocator:
         """(memory, its address): at least `nbytes` bytes, aligned, with arbitrary content.
         MemoryError says how much is held already."""
         size = self.rounded(nbytes)
-        self.in_use += size
-        if self.in_use > self.peak:
-            self.peak = self.in_use
-        waiting = self.free.get(size)
+        in_use = self.in_use = self.in_use + size
+        if in_use > self.peak:
+            self.peak = in_use
+        waiting = self.free[size]
         if waiting:
             self.kept -= size
             return waiting.pop()
@@ -71,7 +73,7 @@ class Allocator:
         self.in_use -= size
         if self.kept + size <= KEEP_BYTES:
             self.kept += size
-            self.free.setdefault(size, []).append((memory, address))
+            self.free[size].append((memory, address))
 
     def clear(self) -> None:
         """Return what is kept to the system."""
@@ -119,13 +121,6 @@ class Buffer:
         return self.memory[: self.nbytes].view(dtype.storage).reshape(shape)
 
 
-class _Watch(weakref.ref[Node]):
-    """A weak reference to a leaf that knows its slot."""
-
-    __slots__ = ("slot",)
-    slot: int
-
-
 class _Memory:
     """slot -> Buffer, for every leaf alive; or, for a *deferred* leaf, the assignment that will
     fill it: a node for its value, and the older leaf whose memory it may take over (or None).
@@ -147,8 +142,13 @@ class _Memory:
         self.moves = 0
         self.watched: set[int] = set()
         self.disturbances = 0
-        self.watch: dict[int, _Watch] = {}
+        self.alive: dict[weakref.ref[Node], int] = {}  # every leaf alive -> its slot
+        self.waiting: dict[int, weakref.ref[Node]] = {}  # the deferred ones by their slots
         self.numbers = count(FIRST_SLOT)
+        self.tables: tuple[dict[int, Any], ...] = (
+            self.deferred, self.waiting, self.tracked, self.history, self.versions,
+        )  # fmt: skip
+        self.sets = (self.spent, self.watched)
         self.when_gone = self._gone  # (one object for all; it lives as long as a leaf does)
 
     def leaf(self, dtype: DType, shape: Shape, device: str, buffer: Buffer | None = None) -> Node:
@@ -157,26 +157,26 @@ class _Memory:
         node = Node.unique(ops.BUFFER, dtype, (slot, shape, device), shape)
         if buffer is not None:
             self.buffers[slot] = buffer
-        watch = self.watch[slot] = _Watch(node, self.when_gone)
-        watch.slot = slot
+        self.alive[_reference(node, self.when_gone)] = slot
         return node
 
-    def _gone(self, watch: _Watch) -> None:
+    def _gone(self, reference: weakref.ref[Node]) -> None:
         """Nobody holds the leaf any more."""
-        slot = watch.slot
+        slot = self.alive.pop(reference)
         self.buffers.pop(slot, None)
-        del self.watch[slot]
-        for table in (self.deferred, self.tracked, self.history, self.versions):
+        for table in self.tables:
             if table:
                 table.pop(slot, None)
-        self.spent.discard(slot)
-        self.watched.discard(slot)
+        for numbers in self.sets:
+            if numbers:
+                numbers.discard(slot)
 
     def defer(self, value: Node, device: str, target: Node | None = None) -> Node:
         """A new leaf that stands for `value`, computed when somebody needs it. So a parameter has
         an identity of its own from the start, although nothing has run."""
         node = self.leaf(value.dtype, value.shape, device)
         self.deferred[node.arg[0]] = (value, target)
+        self.waiting[node.arg[0]] = _reference(node)
         return node
 
     def is_deferred(self, leaf: Node) -> bool:
@@ -185,7 +185,7 @@ class _Memory:
 
     def deferred_leaves(self) -> list[tuple[int, Node]]:
         """(slot, leaf) of every deferred leaf alive."""
-        found = ((slot, self.watch[slot]()) for slot in list(self.deferred))
+        found = ((slot, self.waiting[slot]()) for slot in list(self.deferred))
         return [(slot, leaf) for slot, leaf in found if leaf is not None]
 
     def version(self, leaf: Node) -> int:
@@ -220,7 +220,8 @@ class _Memory:
         if self.buffers.get(slot, buffer) is not buffer:
             self.moves += 1
         self.buffers[slot] = buffer
-        self.deferred.pop(slot, None)
+        if self.deferred.pop(slot, None) is not None:
+            del self.waiting[slot]
 
     def __getitem__(self, leaf: Node) -> Buffer:
         try:

@@ -150,6 +150,7 @@ class Optimizer:
         if before != value:  # (nobody else holds this tensor, and nothing that reads it is pending)
             stored = memory[tensor.node].array(dtype, ())
             stored[...] = from_compute(dtype, np.asarray(value, dtype.compute))
+            memory.overwritten(tensor.node)
             self._rates[key] = value, tensor
         return tensor
 
@@ -158,7 +159,7 @@ class Optimizer:
         """Bring the tensors of the learning rates up to date: a captured function reads those."""
         for number, dtype, device in self._rates:
             self._rate(number, dtype, device)
-        kinds = "".join("t" if isinstance(g["lr"], Tensor) else "n" for g in self.param_groups)
+        kinds = "".join(["t" if isinstance(g["lr"], Tensor) else "n" for g in self.param_groups])
         if kinds != self._rate_kinds:
             self._rate_kinds = kinds
 
