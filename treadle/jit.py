@@ -154,8 +154,11 @@ class Variant:
         made = self.captured.run(tensors, floats, keys)
         if self.rebound:
             self._rebind(made)
+        if self.structure.kind is None:
+            leaf = self.leaves[0]
+            return made[leaf.number] if type(leaf) is Result else leaf
         leaves = [made[leaf.number] if type(leaf) is Result else leaf for leaf in self.leaves]
-        return leaves[0] if self.structure.kind is None else unflatten(self.structure, leaves)
+        return unflatten(self.structure, leaves)
 
     def _rebind(self, made: Sequence[Any]) -> None:
         """Put new tensors into their places outside. They are what the next call finds there."""

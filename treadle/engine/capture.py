@@ -231,7 +231,7 @@ class Captured:
         if closed.changed or closed.arguments:
             closed.secure(arguments)
         for position, slot in self.argument_slots:
-            slots[slot] = memory[arguments[position].node].address
+            slots[slot] = memory.buffers[arguments[position].node.arg[0]].address
         variables = self._bind(arguments) if self.symbolic else NO_BINDINGS
         held: dict[int, Buffer] = {}
         for root, slot in self.own:

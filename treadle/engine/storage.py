@@ -18,11 +18,10 @@ import numpy as np
 
 from treadle.ir import ops
 from treadle.ir.dtype import DType
-from treadle.ir.node import Node, Shape
+from treadle.ir.node import Key, Node, Reference, Shape, leave
 
 ALIGNMENT = 64  # bytes: a cache line and the widest vector
 KEEP_BYTES = 4 << 30  # freed memory that is kept for reuse
-_reference = weakref.ref
 FIRST_SLOT = 1000  # normal forms number their leaves from 0: a leaf with a slot is none of those
 
 
@@ -142,8 +141,8 @@ class _Memory:
         self.moves = 0
         self.watched: set[int] = set()
         self.disturbances = 0
-        self.alive: dict[weakref.ref[Node], int] = {}  # every leaf alive -> its slot
-        self.waiting: dict[int, weakref.ref[Node]] = {}  # the deferred ones by their slots
+        self.alive: dict[Reference, Key] = {}  # every leaf alive, with its place among nodes
+        self.waiting: dict[int, Reference] = {}  # the deferred ones by their slots
         self.numbers = count(FIRST_SLOT)
         self.tables: tuple[dict[int, Any], ...] = (
             self.deferred, self.waiting, self.tracked, self.history, self.versions,
@@ -154,15 +153,18 @@ class _Memory:
     def leaf(self, dtype: DType, shape: Shape, device: str, buffer: Buffer | None = None) -> Node:
         """A new leaf node with a slot of its own, whose memory is `buffer`."""
         slot = next(self.numbers)
-        node = Node.unique(ops.BUFFER, dtype, (slot, shape, device), shape)
+        node = Node.watched(
+            ops.BUFFER, dtype, (slot, shape, device), shape, self.alive, self.when_gone
+        )
         if buffer is not None:
             self.buffers[slot] = buffer
-        self.alive[_reference(node, self.when_gone)] = slot
         return node
 
-    def _gone(self, reference: weakref.ref[Node]) -> None:
+    def _gone(self, reference: Reference) -> None:
         """Nobody holds the leaf any more."""
-        slot = self.alive.pop(reference)
+        key = self.alive.pop(reference)
+        leave(key)
+        slot = key[3][0]
         self.buffers.pop(slot, None)
         for table in self.tables:
             if table:
@@ -176,7 +178,7 @@ class _Memory:
         an identity of its own from the start, although nothing has run."""
         node = self.leaf(value.dtype, value.shape, device)
         self.deferred[node.arg[0]] = (value, target)
-        self.waiting[node.arg[0]] = _reference(node)
+        self.waiting[node.arg[0]] = weakref.ref(node)
         return node
 
     def is_deferred(self, leaf: Node) -> bool:

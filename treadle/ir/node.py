@@ -26,16 +26,26 @@ class _Entry(weakref.ref["Node"]):
     """A weak reference that knows its key, so that a dying node can leave the table."""
 
     __slots__ = ("key",)
-    key: tuple[Any, ...]
+    key: Key
 
 
-_table: dict[tuple[Any, ...], _Entry] = {}
+Key = tuple[Any, ...]
+Reference = weakref.ref["Node"]
+Gone = Callable[[Reference], None]
+
+_table: dict[Key, Reference] = {}
 _new = object.__new__
+_reference = weakref.ref
 
 
 def _forget(entry: _Entry) -> None:
     if _table.get(entry.key) is entry:
         del _table[entry.key]
+
+
+def leave(key: Key) -> None:
+    """A node made by `Node.watched` is no more."""
+    del _table[key]
 
 
 class Node:
@@ -84,9 +94,12 @@ class Node:
         return self
 
     @classmethod
-    def unique(cls, op: Op, dtype: Any, arg: Any, shape: Shape) -> Node:
-        """A node without sources whose arg is its own, so that it is made once and needs no place
-        in the table. shape: what the op's row would say of it."""
+    def watched(
+        cls, op: Op, dtype: Any, arg: Any, shape: Shape, alive: dict[Reference, Key], gone: Gone
+    ) -> Node:
+        """A node without sources that is known not to exist yet, made faster, whose end its maker
+        hears of: `gone(reference)` is called then, and has to call `leave(alive.pop(reference))`.
+        shape: what the op's row would say of it."""
         self = _new(cls)
         self.op = op
         self.dtype = dtype
@@ -96,6 +109,9 @@ class Node:
         self.free = 0
         self.shape = shape
         self.bounds = None
+        key = (op, dtype, (), arg)
+        reference = _table[key] = _reference(self, gone)
+        alive[reference] = key
         return self
 
     def __repr__(self) -> str:
