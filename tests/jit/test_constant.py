@@ -343,9 +343,8 @@ def test_threads_share_what_is_kept() -> None:
     found: dict[int, np.ndarray] = {}
 
     def work(number: int) -> None:
-        with no_grad():
-            for _ in range(10):
-                found[number] = f(xs[number]).numpy()
+        for _ in range(10):
+            found[number] = f(xs[number]).numpy()
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for thread in threads:
