@@ -45,6 +45,12 @@ def next_key() -> int | Node:
     return next_keys(1)[0] if tracing is None else tracing.new_key()
 
 
+def give_back(keys: list[int]) -> None:
+    """These keys, the last that were taken, were not used: they are the next ones again."""
+    with _lock:
+        _ready.extend(reversed(keys))
+
+
 def next_keys(number: int) -> list[int]:
     """The next keys, in order."""
     with _lock:

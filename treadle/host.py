@@ -1,4 +1,5 @@
-"""What the machine tells of itself: processors that this process may use, sizes of caches."""
+"""What the machine tells of itself: processors that this process may use, sizes of caches,
+memory."""
 
 from __future__ import annotations
 
@@ -40,3 +41,16 @@ def cache_bytes(directory: str = "/sys/devices/system/cpu/cpu0/cache") -> tuple[
         except (OSError, ValueError):  # a virtual machine may hide any of these
             continue
     return sizes[1], sizes[2], sizes[3]
+
+
+def memory_bytes(limit: str = "/sys/fs/cgroup/memory.max") -> int:
+    """Bytes of memory that this process may use: the machine's, or a container's if that is less; 0
+    where the system does not tell. limit: the file in which Linux says what a container may."""
+    try:
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not on every system
+        return 0
+    try:
+        return min(found, int(Path(limit).read_text()))
+    except (OSError, ValueError):  # no container, or "max"
+        return found

@@ -29,12 +29,13 @@ from treadle import tensor as face
 from treadle.dims import Dim
 from treadle.engine import trace
 from treadle.engine.capture import Captured
+from treadle.engine.footprint import Memory, footprint
 from treadle.engine.guards import PLAIN, Guards, Item
 from treadle.engine.realize import LOCK, realize
 from treadle.engine.recipe import Stale
 from treadle.engine.storage import memory
 from treadle.engine.trace import JitError
-from treadle.generator import next_keys
+from treadle.generator import give_back, next_keys
 from treadle.graph.tree import Structure, flatten, unflatten
 from treadle.ir.ops import BUFFER
 from treadle.log import emit
@@ -277,10 +278,34 @@ class Jit:
             reason = reason or self._difference(key)
             emit("retrace", function=self.name, reason=reason)
         emit("trace", function=self.name, reason=reason)
-        return self._trace(given, key)
+        variant, keys, needed = self._trace(given, key)
+        needed.check(self.name)
+        result = variant.run(given.tensors, given.floats, keys)
+        self._keep(variant, given)
+        return result
 
-    def _trace(self, given: Given, key: tuple[Any, ...]) -> Any:
-        """Trace a variant and run it."""
+    def memory(self, *args: Any, **named: Any) -> Memory:
+        """The memory that a call with these arguments takes: bytes of `arguments`, `closed_over`
+        tensors, `results` and `temporaries`, and the `peak`. The function is traced if it has to
+        be, but nothing of it runs.
+
+        >>> jit(lambda x: x @ x).memory(Tensor.ones(8, 8)).results
+        256
+        """
+        if trace.current() is not None:
+            raise JitError(f"{self.name}.memory: ask outside of a captured function")
+        with LOCK:
+            given, key = self._sort(args, named)
+            for variant in self.variants.get(key, ()):
+                if not variant.sizes_hold(given.tensors) and not variant.mismatch():
+                    return footprint(variant.captured, given.tensors)
+            variant, keys, needed = self._trace(given, key)
+            give_back(keys)
+            self._keep(variant, given)
+            return needed
+
+    def _trace(self, given: Given, key: tuple[Any, ...]) -> tuple[Variant, list[int], Memory]:
+        """A new variant, the random keys of its first call, and the memory that it takes."""
         guards = self._guards(given)
         guards.promote(self.moving - self.fixed)
         try:
@@ -305,9 +330,9 @@ class Jit:
             _flat(given, key),
             _settings(),
         )
-        result = variant.run(given.tensors, given.floats, traced.keys)
-        self._keep(variant, given)
-        return result
+        needed = footprint(traced.captured, given.tensors)
+        emit("memory", function=self.name, memory=needed)
+        return variant, traced.keys, needed
 
     def _guards(self, given: Given) -> Guards:
         objects = [(type(each).__name__.lower(), each) for each in given.objects]

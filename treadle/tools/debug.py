@@ -151,7 +151,18 @@ def _on_trace(data: dict[str, Any]) -> None:
         _write(f"trace {data['function']}{again}")
 
 
-LISTENERS = {"run": _on_run, "schedule": _on_schedule, "compile": _on_compile, "trace": _on_trace}
+def _on_memory(data: dict[str, Any]) -> None:
+    if config.DEBUG.value >= 1:
+        _write(f"memory {data['function']}: {data['memory']}")
+
+
+LISTENERS = {
+    "run": _on_run,
+    "schedule": _on_schedule,
+    "compile": _on_compile,
+    "trace": _on_trace,
+    "memory": _on_memory,
+}
 
 
 for event, listener in LISTENERS.items():
