@@ -73,7 +73,8 @@ def footprint(captured: Captured, arguments: Sequence[Any]) -> Memory:
         )
 
     everyone = [*arguments, *captured.cells]
-    read = [everyone[owner].grad for owner in captured.gradient_slots]
+    gradients = [everyone[owner].grad for owner in captured.gradient_slots]
+    outside = [*captured.cells, *[g for g in gradients if g is not None]]
     new = [root for root, _ in (*captured.own, *captured.copies)]
     new += [placed.root for placed in captured.gradients.new if not placed.in_place]
     infos = captured.infos
@@ -81,7 +82,7 @@ def footprint(captured: Captured, arguments: Sequence[Any]) -> Memory:
     scratch = sum(index.evaluate(size, variables) for _, size in captured.scratch)
     return Memory(
         arguments=total({cell.node for cell in arguments}),
-        closed_over=total({cell.node for cell in (*captured.cells, *filter(None, read))}),
+        closed_over=total({cell.node for cell in outside}),
         results=sum(nbytes(infos[root], variables) for root in dict.fromkeys(new)),
         temporaries=captured.block_bytes + scratch + kept,
         largest=tuple(_largest(captured)),
