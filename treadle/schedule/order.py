@@ -194,6 +194,7 @@ def rename(items: Sequence[Item], renamed: dict[int, int]) -> None:
     for item in everything(items):
         item.reads = frozenset([renamed.get(b, b) for b in item.reads])
         item.writes = frozenset([renamed.get(b, b) for b in item.writes])
+        item.waits = frozenset([renamed.get(b, b) for b in item.waits])
         if isinstance(item, Call):
             item.buffers = tuple([renamed.get(b, b) for b in item.buffers])
 
