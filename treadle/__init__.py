@@ -33,6 +33,7 @@ from treadle.tensor import Tensor, enable_grad, no_grad
 from treadle.tools.debug import explain
 from treadle.transforms import (
     checkpoint,
+    cond,
     custom_jvp,
     custom_vjp,
     grad,
@@ -40,6 +41,7 @@ from treadle.transforms import (
     stop_gradient,
     value_and_grad,
     vjp,
+    while_loop,
 )
 
 __version__ = "0.1.0"
@@ -65,6 +67,7 @@ __all__ = [
     "bfloat16",
     "bool_",
     "checkpoint",
+    "cond",
     "custom_jvp",
     "custom_kernel",
     "custom_monoid",
@@ -90,4 +93,5 @@ __all__ = [
     "uint64",
     "value_and_grad",
     "vjp",
+    "while_loop",
 ]

@@ -298,6 +298,29 @@ def test_loops_nest(pool):
     assert log[: length[0]].tolist() == [0, 1, 0, 100, 101, 100, 200, 201, 200, 301]
 
 
+def test_a_loop_that_tests_a_byte(pool):
+    """It tests before each trip what kernels have written; a choice is a loop of one trip."""
+    builder = ProgramBuilder(slot_count=7)
+    builder.begin_loop(3, 1 << 62, test=5)  # while the byte is 1
+    builder.kernel(kernel("add"), [1, 2], 64)
+    builder.kernel(kernel("add"), [5, 6], 1)
+    builder.end_loop()
+    builder.begin_loop(3, 1, test=5, wanted=0)
+    builder.kernel(kernel("add"), [1, 2], 64)
+    builder.end_loop()
+    builder.begin_loop(3, 1, test=5)
+    builder.kernel(kernel("add"), [1, 2], 1)
+    builder.end_loop()
+    program = builder.build()
+    array, byte = np.zeros(64, np.int64), np.zeros(1, np.int64)
+    program.slots[[1, 2, 5]] = array.ctypes.data, 1, byte.ctypes.data
+    for first, more, expected in [(0, 0, 1), (1, -1, 2), (1, 1, 1), (3, 1, 0)]:
+        array[:], byte[0], program.slots[6] = 0, first, more
+        pool.run(program)
+        assert program.completed
+        assert (array == expected).all()
+
+
 def test_error_flag_skips_the_rest(pool):
     builder = ProgramBuilder(slot_count=4)
     builder.kernel(kernel("add"), [1, 2], 64)

@@ -261,7 +261,7 @@ GRADIENTS: list[Case] = [
 ]  # fmt: skip
 LOOPS: list[Case] = [
     ("carry shape", lambda: scan(lambda c, x: (c.sum(), x), f(3), f(4, 3)), ValueError,
-     "carry 0 enters with shape (3,) and the function returns it with shape ()"),
+     "carry enters with shape (3,) and the function returns it with shape ()"),
     ("no length", lambda: scan(lambda c, x: (c, c), f(3)), ValueError, "length="),
     ("two lengths", lambda: scan(lambda c, x: (c, x[0]), f(3), (f(3), f(4))), ValueError,
      ("3 steps", "(4,)")),

@@ -229,17 +229,17 @@ ERRORS = {
     "structure": (
         lambda: scan(lambda h, x: ((h, h), None), c(0.0), length=3),
         ValueError,
-        r"carry enters as \* and the function returns it as \(\*, \*\)",
+        r"carry enters as a tensor and the function returns it as \(\*, \*\)",
     ),
     "dtype": (
         lambda: scan(lambda h, x: (b.cast(h, float64), None), c(0.0), length=3),
         TypeError,
-        "carry 0 enters as float32 and the function returns it as float64",
+        "carry enters as float32 and the function returns it as float64",
     ),
     "shape": (
         lambda: scan(lambda h, x: (b.reshape(h, (2, 3)), None), c(0.0, shape=(6,)), length=3),
         ValueError,
-        r"carry 0 enters with shape \(6,\) and the function returns it with shape \(2, 3\)",
+        r"carry enters with shape \(6,\) and the function returns it with shape \(2, 3\)",
     ),
     "no length": (
         lambda: scan(lambda h, x: (h, None), c(0.0)),
@@ -269,7 +269,7 @@ ERRORS = {
     "leaf": (
         lambda: scan(lambda h, x: (h, None), "zero", length=3),
         TypeError,
-        "init must be tensors in tuples, lists and dictionaries; it holds a str",
+        r"init must be tensors in tuples, lists and dictionaries; it holds 'zero' \(str\)",
     ),
 }
 

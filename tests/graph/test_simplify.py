@@ -15,6 +15,7 @@ from treadle.graph import build as b
 from treadle.graph import custom
 from treadle.graph.call import CHECKPOINT, call
 from treadle.graph.grad import gradients
+from treadle.graph.loops import cond
 from treadle.graph.scan import scan
 from treadle.graph.simplify import RULES, merge_reductions, simplify
 from treadle.ir import index, ops
@@ -99,6 +100,10 @@ EXAMPLES: dict[str, list[Callable[[], Node]]] = {
     ],
     "subtract negative": [lambda: raw(ops.SUB, X, raw(ops.NEG, Y))],
     "idempotent": [lambda: raw(ops.MAX, X, X), lambda: raw(ops.AND, TEST, TEST)],
+    "known branch": [
+        lambda: cond(b.const(True, bool_), lambda x: x, lambda x: b.alu(ops.NEG, x), X),
+        lambda: cond(b.const(False, bool_), lambda x: x, lambda x: b.alu(ops.NEG, x), X),
+    ],
     "known factor": [
         lambda: raw(ops.ZMUL, full(-2.0), X),
         lambda: raw(ops.ZMUL, full(0.0), X),

@@ -83,6 +83,8 @@ def _run_items(
     for item in items:
         if isinstance(item, Loop):
             for step in range(number(item.trips, variables)):
+                if item.test is not None and bool(memory[item.test[0]]) != item.test[1]:
+                    break
                 _run_items(item.body, memory, {**variables, item.counter.arg[0]: step}, scalars)
             continue
         own = {name: number(size, variables) for name, size in item.variables.items()}

@@ -1,12 +1,16 @@
 """SCAN: a loop whose body is a schedule of its own."""
 
+import numpy as np
 import pytest
 from running import Inputs, agree, kernels, run
 
 from treadle.graph import build as b
 from treadle.graph import linear, scan
+from treadle.graph.loops import cond, while_loop
 from treadle.ir import index, ops
+from treadle.ir.dtype import bool_, int64
 from treadle.ir.node import Node
+from treadle.schedule.plan import FOREVER
 from treadle.schedule.schedule import Call, Loop, Schedule
 
 
@@ -155,3 +159,109 @@ def test_assigned_carries() -> None:
     plan = agree([last], inputs.arrays, {0: 0})
     memory = run(plan, inputs.arrays)
     assert memory[plan.outputs[0]].shape == (3,)
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_what_an_inner_loop_ends_with_goes_wherever_it_is_wanted(which: int) -> None:
+    """As a carry, as a result of the step, as both; and so do its stacked results."""
+    inputs = Inputs()
+    h, xs, ys = inputs.new(3), inputs.new(4, 3), inputs.new(2, 3)
+
+    def outer(state: Node, x: Node) -> tuple[Node, tuple[Node, ...]]:
+        last, rows = scan.scan(
+            lambda s, y: (b.alu(ops.ADD, b.alu(ops.MUL, s, 0.5), b.alu(ops.MUL, x, y)), s),
+            state,
+            ys,
+        )
+        moved = b.alu(ops.ADD, state, x)
+        return [(last, (last,)), (moved, (last,)), (last, (rows,)), (moved, (last, rows, last))][
+            which
+        ]
+
+    last, every = scan.scan(outer, h, xs)
+    agree([last, *every], inputs.arrays)
+
+
+def _less(x: object, y: object) -> Node:
+    return b.alu(ops.LT, x, y)
+
+
+@pytest.mark.parametrize("most", [0, 1, 7])
+def test_a_while_loop(most: int) -> None:
+    """A scalar loop is one kernel a trip: the new carry and what is tested next."""
+    inputs = Inputs()
+    x, n = inputs.new(), inputs.given(np.array(most), int64)
+    count, _ = while_loop(
+        lambda s: _less(s[0], n),
+        lambda s: (b.alu(ops.ADD, s[0], 1), b.alu(ops.MUL, s[1], b.cast(s[0], x.dtype))),
+        (b.const(0, int64), x),
+    )
+    loop = _loop(agree([count, _], inputs.arrays))
+    assert loop.trips == FOREVER and loop.test is not None and loop.test[1] is True
+    assert len({call.phase for call in loop.body if isinstance(call, Call)}) <= 2
+
+
+def test_a_while_loop_over_a_matrix_product() -> None:
+    inputs = Inputs()
+    h, w = inputs.new(4), inputs.new(4, 4)
+
+    def square(x: Node) -> Node:
+        return b.reduce("add", b.alu(ops.MUL, x, x))
+
+    count, last = while_loop(
+        lambda s: b.alu(ops.AND, _less(s[0], 50), _less(square(s[1]), 1e9)),
+        lambda s: (b.alu(ops.ADD, s[0], 1), linear.mv(w, s[1])),
+        (b.const(0, int64), h),
+    )
+    agree([count, b.alu(ops.NEG, last)], inputs.arrays)
+
+
+@pytest.mark.parametrize("way", [True, False])
+def test_a_branch_is_a_loop_of_one_trip(way: bool) -> None:
+    inputs = Inputs()
+    x, test, w = inputs.new(5), inputs.given(np.array(way), bool_), inputs.new(5, 5)
+    result = cond(
+        test,
+        lambda y: (linear.mv(w, y), y, y),
+        lambda y: (b.alu(ops.MUL, y, 2.0), y, b.alu(ops.ADD, y, 1.0)),
+        x,
+    )
+    plan = agree(list(result), inputs.arrays)
+    loops = [item for item in plan.items if isinstance(item, Loop)]
+    assert [(loop.trips, loop.test and loop.test[1]) for loop in loops] == [(1, True), (1, False)]
+    # what nobody reads is not computed
+    assert kernels(agree([result[0]], inputs.arrays)) == 3
+
+
+@pytest.mark.parametrize("limit", [3.0, -1e9])
+def test_loops_and_branches_in_each_other(limit: float) -> None:
+    inputs = Inputs()
+    x, tests = inputs.new(5), inputs.given(np.array([True, False, True]), bool_)
+
+    def grown(carry: Node) -> Node:
+        return while_loop(
+            lambda z: _less(b.reduce("max", z), limit), lambda z: b.alu(ops.ADD, z, 1.0), carry
+        )
+
+    def step(carry: Node, test: Node) -> tuple[Node, tuple[Node, Node]]:
+        new = cond(test, lambda: grown(carry), lambda: b.alu(ops.MUL, carry, 3.0))
+        return new, (new, carry)
+
+    last, every = scan.scan(step, x, tests)
+    agree([last, *every], inputs.arrays)
+
+    def outer(s: tuple[Node, Node]) -> tuple[Node, Node]:
+        moved, _ = scan.scan(lambda c, _: (b.alu(ops.ADD, c, 0.25), None), s[1], length=3)
+        return b.alu(ops.ADD, s[0], 1), cond(_less(s[0], 2), lambda: moved, lambda: grown(s[1]))
+
+    agree(list(while_loop(lambda s: _less(s[0], 4), outer, (b.const(0, int64), x))), inputs.arrays)
+
+
+def test_what_may_not_end_comes_before_stores_in_place() -> None:
+    """The caller's values are whole when a loop without end is given up."""
+    inputs = Inputs()
+    x, y = inputs.new(3), inputs.new(3)
+    last = while_loop(lambda s: _less(b.reduce("max", s), 9.0), lambda s: b.alu(ops.ADD, s, 1.0), y)
+    plan = agree([b.alu(ops.ADD, x, 1.0), last], inputs.arrays, {0: 0})
+    assert plan.in_place == {0}
+    assert isinstance(plan.items[-1], Call) and plan.items[-1].in_place

@@ -10,7 +10,8 @@ The CPU's pool of threads runs programs of its own with the same methods (`backe
 What a record means is the same for both:
 
 KERNEL      `fn` runs `ntasks` times, with `map`; `phase_length` records from here on are one phase
-LOOP_BEGIN  repeat up to `target` for the steps 0 .. trips - 1 in the slot `counter_slot`
+LOOP_BEGIN  repeat up to `target` for the steps 0 .. trips - 1 in the slot `counter_slot`; with a
+            slot `test`, only as long as the byte at the address in it is `wanted`
 LOOP_END    the end of the loop that begins at `target`
 HOLD        from here on the program cannot be given up: in-place stores follow
 
@@ -19,6 +20,7 @@ Before a phase, the runner stops if the error flag (the word whose address is sl
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -85,10 +87,14 @@ class ProgramBuilder:
             )
         return len(self._records) - len(kernels)
 
-    def begin_loop(self, counter_slot: int, trips: int) -> int:
-        """Repeat what follows, up to `end_loop`, for steps 0 .. trips - 1 in `counter_slot`."""
-        self._open.append(self._add(kind=LOOP_BEGIN, counter_slot=counter_slot, trips=trips))
-        return self._open[-1]
+    def begin_loop(self, counter_slot: int, trips: int, test: int = 0, wanted: int = 1) -> int:
+        """Repeat what follows, up to `end_loop`, for steps 0 .. trips - 1 in `counter_slot`. With a
+        slot `test`, end before the first step at which the byte at its address is not `wanted`."""
+        begin = self._add(
+            kind=LOOP_BEGIN, counter_slot=counter_slot, trips=trips, test=test, wanted=wanted
+        )
+        self._open.append(begin)
+        return begin
 
     def end_loop(self) -> int:
         """End the innermost loop that is open."""
@@ -147,17 +153,24 @@ class Runner:
                     self._launch(program, member)
                 place = end - 1
             elif kind == LOOP_BEGIN:
-                slots[record["counter_slot"]] = 0
-                if record["trips"] <= 0:
-                    place = record["target"]
+                place = _trip(program, place, 0)
             elif kind == LOOP_END:
-                begin = records[record["target"]]
-                step = int(slots[begin["counter_slot"]]) + 1
-                if step < begin["trips"]:
-                    slots[begin["counter_slot"]] = step
-                    place = record["target"]
+                begin = record["target"]
+                place = _trip(program, begin, int(slots[records[begin]["counter_slot"]]) + 1)
             place += 1
         return place
+
+
+def _trip(program: Program, begin: int, step: int) -> int:
+    """The record behind which the loop that begins at `begin` goes on with this step: its first,
+    or, if there is no such step, its last."""
+    loop = program.records[begin]
+    program.slots[loop["counter_slot"]] = step
+    goes_on = step < loop["trips"]
+    if goes_on and loop["test"]:
+        address = int(program.slots[loop["test"]])
+        goes_on = ctypes.c_uint8.from_address(address).value == loop["wanted"]
+    return begin if goes_on else int(loop["target"])
 
 
 @contextmanager

@@ -188,8 +188,9 @@ def number_leaves(jobs: Sequence[Job], order: Sequence[Node]) -> dict[Node, int]
             masks[node] = bits[node] = 1 << len(bits)
         elif node.op is ops.PLACEHOLDER:
             raise RuntimeError(
-                "a value inside the body of scan cannot be read (item, numpy, print, if): the body "
-                "is traced once, and its values exist only while the loop runs; choose by where()"
+                "a value inside the body of scan, while_loop or cond cannot be read (item, numpy, "
+                "print, if): the body is traced once, and its values exist only while it runs; "
+                "choose by where() or cond()"
             )
         else:
             mask = 0

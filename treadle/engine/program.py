@@ -78,11 +78,14 @@ class Phase:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Steps that run `trips` times, the step's number in `slot`."""
+    """Steps that run `trips` times, the step's number in `slot`; with a slot `test`, only as long
+    as the bool at its address is `wanted`."""
 
     slot: int
     trips: Size
     steps: tuple[Step, ...]
+    test: int = 0
+    wanted: bool = True
 
 
 Step = Phase | Repeat
@@ -101,7 +104,8 @@ class Native:
             if step is None:
                 build.end_loop()
             elif isinstance(step, Repeat):
-                record = build.begin_loop(step.slot, self._count(step.trips))
+                trips = self._count(step.trips)
+                record = build.begin_loop(step.slot, trips, step.test, int(step.wanted))
                 self._note(record, "trips", step.trips)
                 stack += [None, *reversed(step.steps)]
             else:
@@ -174,7 +178,9 @@ class Program:
             position += 1
             if isinstance(item, Loop):
                 slot = self.slots.of(("variable", item.counter.arg[0]))
-                steps.append(Repeat(slot, item.trips, self._steps(item.body)))
+                buffer, wanted = item.test or (-1, True)
+                test = 0 if item.test is None else self.slots.of(("buffer", buffer))
+                steps.append(Repeat(slot, item.trips, self._steps(item.body), test, wanted))
                 continue
             calls = [item]
             while position < len(items):

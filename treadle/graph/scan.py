@@ -6,12 +6,19 @@ PLACEHOLDERs. A program stays as long as its body, however often the body runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from treadle.graph import shapes
 from treadle.graph.batching import WHOLE_BATCHING, Batched, batched, moved_axis, with_axis
-from treadle.graph.body import close, parameter, substitute
+from treadle.graph.body import (
+    check_carry,
+    check_leaves,
+    close,
+    outputs_of,
+    parameter,
+    substitute,
+)
 from treadle.graph.build import cast, zeros_like
 from treadle.graph.forward import WHOLE_JVP, Tangents, tangents
 from treadle.graph.grad import WHOLE_VJP, gradients
@@ -41,8 +48,8 @@ def scan(
     """
     carries, carry_structure = flatten(init)
     inputs, input_structure = flatten(xs)
-    _check_leaves("init", carries)
-    _check_leaves("xs", inputs)
+    check_leaves("scan", "init", init)
+    check_leaves("scan", "xs", xs)
     steps = _length(inputs, length)
     own_carries = [parameter(c.dtype, c.shape) for c in carries]
     own_inputs = [parameter(x.dtype, x.shape[1:]) for x in inputs]
@@ -51,14 +58,9 @@ def scan(
         raise TypeError(f"scan: the function must return (carry, result), not {returned!r:.80}")
     new_carries, new_structure = flatten(returned[0])
     results, result_structure = flatten(returned[1])
-    _check_leaves("the carry that the function returns", new_carries)
-    _check_leaves("the result that the function returns", results)
-    if new_structure != carry_structure:
-        raise ValueError(
-            f"scan: the carry enters as {carry_structure} and the function returns it as "
-            f"{new_structure}; the two must have one structure"
-        )
-    _check_carries(carries, new_carries)
+    check_leaves("scan", "the carry that the function returns", returned[0])
+    check_leaves("scan", "the result that the function returns", returned[1])
+    check_carry("scan", "the function", (carry_structure, carries), (new_structure, new_carries))
     body, constants = close([*new_carries, *results], [*own_carries, *own_inputs])
     outputs = _loop(
         body, (*carries, *inputs, *constants), len(carries), len(inputs), steps, reverse
@@ -80,20 +82,10 @@ def _loop(
     """The outputs of a SCAN whose parameters in `body` count from 0."""
     sink = Node(ops.SINK, void, tuple(body))
     dtypes = tuple([result.dtype for result in body])
-    loop = Node(ops.SCAN, dtypes, sources, (sink, carries, inputs, length, reverse))
-    return [ops.OUT(loop, arg=i, dtype=dtype) for i, dtype in enumerate(dtypes)]
+    return outputs_of(Node(ops.SCAN, dtypes, sources, (sink, carries, inputs, length, reverse)))
 
 
 # ---- checks --------------------------------------------------------------------------------------
-def _check_leaves(what: str, leaves: Iterable[Any]) -> None:
-    for leaf in leaves:
-        if not isinstance(leaf, Node):
-            raise TypeError(
-                f"scan: {what} must be tensors in tuples, lists and dictionaries; it holds a "
-                f"{type(leaf).__name__}"
-            )
-
-
 def _length(inputs: Sequence[Node], length: Any) -> Any:
     """The number of steps, which xs and `length` must agree on."""
     if length is None and not inputs:
@@ -112,20 +104,6 @@ def _length(inputs: Sequence[Node], length: Any) -> Any:
     if shapes.at_most(0, steps) is not True:
         raise ValueError(f"scan: length={shapes.dim_text(steps)} is not a number of steps")
     return steps
-
-
-def _check_carries(before: Sequence[Node], after: Sequence[Node]) -> None:
-    for number, (old, new) in enumerate(zip(before, after)):
-        if old.dtype is not new.dtype:
-            raise TypeError(
-                f"scan: carry {number} enters as {old.dtype} and the function returns it as "
-                f"{new.dtype}; cast one of them"
-            )
-        if not shapes.same_shape(old.shape, new.shape):
-            raise ValueError(
-                f"scan: carry {number} enters with shape {shapes.text(old.shape)} and the function "
-                f"returns it with shape {shapes.text(new.shape)}; a carry keeps its shape"
-            )
 
 
 # ---- derivatives ---------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from treadle.graph import shapes
+from treadle.graph.body import parameters_like, substitute
 from treadle.graph.build import (
     alu,
     cast,
@@ -34,7 +35,7 @@ from treadle.graph.build import (
 from treadle.graph.call import again, inline_output
 from treadle.ir import ops
 from treadle.ir.dtype import DType, bool_, int64
-from treadle.ir.node import Node, Shape, toposort
+from treadle.ir.node import Node, Shape, map_arg, toposort
 from treadle.ir.ops import Op
 from treadle.ir.rewrite import Rules, hits, rewrite
 
@@ -339,13 +340,28 @@ def _counts_along(x: Node, axis: int) -> bool:
     return x.op is ops.IOTA and len(x.shape) == 1
 
 
+@rule("known branch", ops.OUT, algebra="cond(constant, x, y) -> x or y; the test of a cond -> it")
+def _known_branch(node: Node) -> Node | None:
+    loop = node.src[0]
+    if loop.op is not ops.COND:
+        return None
+    test, *operands = loop.src
+    if node.arg == 0:
+        return test
+    known = constant_of(test)
+    if known is None:
+        return None
+    body = loop.arg[0 if known.value else 1]
+    return substitute([body.src[node.arg - 1]], dict(zip(parameters_like(operands), operands)))[0]
+
+
 # ---- passes --------------------------------------------------------------------------------------
 def merge_loops(roots: Sequence[Node]) -> list[Node]:
     """SCANs with equal sources and equal carries as one, which returns what is read of either: a
     loop and the run that its derivative needs differ in nothing but their results. Results that
     nobody reads go. Bodies are treated in the same way."""
     order = toposort(roots)
-    if not any(node.op is ops.SCAN for node in order):
+    if not any(node.op in _WITH_BODIES for node in order):
         return list(roots)
     wanted: dict[Any, dict[Node, int]] = {}  # loop -> result in the body -> its output number
     for node in order:
@@ -370,9 +386,15 @@ def merge_loops(roots: Sequence[Node]) -> list[Node]:
             results = wanted[_loop_key(node.src[0])]
             number = node.arg if node.arg < carries else results[body.src[node.arg]]
             done[node] = Node(ops.OUT, node.dtype, src, number)
+        elif node.op in _WITH_BODIES:
+            arg = map_arg(node.arg, lambda body: body.with_src(tuple(_merged(body.src))))
+            done[node] = Node(node.op, node.dtype, src, arg)
         else:
             done[node] = node.with_src(src)
     return [done[root] for root in roots]
+
+
+_WITH_BODIES = (ops.SCAN, ops.WHILE, ops.COND)
 
 
 def _loop_key(loop: Node) -> Any:

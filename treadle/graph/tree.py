@@ -116,3 +116,33 @@ def leaves_like(structure: Structure, tree: Any) -> list[Any]:
                 raise ValueError(f"of structure {flatten(part)[1]}, which must be {wanted}")
             stack += reversed(list(zip(wanted.parts, held)))
     return found
+
+
+def paths(structure: Structure, root: str) -> list[str]:
+    """What a user would write to reach each leaf of the tree `root`, as flatten orders them:
+    `carry[0]['weight']`."""
+    if structure.kind is None:
+        return [root]
+    return [path for name, part in _named(structure, root) for path in paths(part, name)]
+
+
+def difference(one: Structure, other: Structure, root: str) -> tuple[str, str, str]:
+    """The first place in the tree `root` at which two structures differ, and what is there."""
+    if one.kind is other.kind and one.keys == other.keys and len(one.parts) == len(other.parts):
+        for (name, part), counterpart in zip(_named(one, root), other.parts):
+            if part != counterpart:
+                return difference(part, counterpart, name)
+    here, there = ["a tensor" if tree == LEAF else str(tree) for tree in (one, other)]
+    return root, here, there
+
+
+def _named(structure: Structure, root: str) -> Iterator[tuple[str, Structure]]:
+    """(how a user reaches it, part) of each part of the tree `root`."""
+    fields_ = getattr(structure.kind, "_fields", ())
+    for number, part in enumerate(structure.parts):
+        if structure.kind is dict:
+            yield f"{root}[{structure.keys[number]!r}]", part
+        elif is_dataclass(structure.kind):
+            yield f"{root}.{structure.keys[number]}", part
+        else:
+            yield f"{root}.{fields_[number]}" if fields_ else f"{root}[{number}]", part

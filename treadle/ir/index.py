@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import reduce
 from math import gcd
+from typing import Any
 
 from treadle.ir import ops
 from treadle.ir.arithmetic import (
@@ -54,15 +55,23 @@ from treadle.ir.spell import evaluate, spell
 
 __all__ = [
     "FALSE", "TRUE", "Index", "add", "as_int", "as_node", "both", "bounds", "coefficient", "const",
-    "dim", "eq", "evaluate", "floordiv", "le", "lt", "maximum", "minimum", "mod", "mul", "product",
-    "range_", "rebuild", "same", "spell", "split", "sub", "substitute", "terms", "variable",
-    "variables",
+    "dim", "eq", "evaluate", "floordiv", "is_dim", "le", "lt", "maximum", "minimum", "mod", "mul",
+    "product", "range_", "rebuild", "same", "spell", "split", "sub", "substitute", "terms",
+    "variable", "variables",
 ]  # fmt: skip
 
 TRUE = Node(ops.CONST, bool_, (), 1)
 FALSE = Node(ops.CONST, bool_, (), 0)
 
 ops.dimension_algebra.update(add=lambda a, b: dim(add(a, b)), sub=lambda a, b: dim(sub(a, b)))
+
+
+def is_dim(value: Any) -> bool:
+    """Whether it may stand in a shape: an int that is not negative, or an index node that is not
+    constant."""
+    if isinstance(value, Node):
+        return value.dtype is INDEX and value.op is not ops.CONST
+    return type(value) is int and value >= 0
 
 
 def same(a: Index, b: Index) -> bool:

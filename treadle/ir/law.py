@@ -13,12 +13,12 @@ from typing import Any
 from treadle.ir import index, ops
 from treadle.ir.dtype import DType, bool_
 from treadle.ir.dtype import index as INDEX
+from treadle.ir.law_bodies import BODY_LAWS
 from treadle.ir.monoid import MONOIDS, find, known, spell
-from treadle.ir.named import Named
-from treadle.ir.node import Node, toposort
+from treadle.ir.node import Node
 
 Law = Callable[[Node], str | None]
-LAWS: dict[ops.Op, Law] = {}
+LAWS: dict[ops.Op, Law] = {**BODY_LAWS}
 
 
 def fault(node: Node, letter: str) -> str | None:
@@ -82,15 +82,8 @@ _CHANGES_LANES = (ops.SPLAT, ops.PACK, ops.LANE)
 
 
 # ---- well-formed args ----------------------------------------------------------------------------
-def _is_dim(value: Any) -> bool:
-    """An int that is not negative, or an index node that is not constant."""
-    if isinstance(value, Node):
-        return value.dtype is INDEX and value.op is not ops.CONST
-    return type(value) is int and value >= 0
-
-
 def is_shape(value: Any) -> bool:
-    return isinstance(value, tuple) and all(map(_is_dim, value))
+    return isinstance(value, tuple) and all(map(index.is_dim, value))
 
 
 def _is_count(value: Any) -> bool:
@@ -180,7 +173,7 @@ def _array(node: Node) -> str | None:
 
 @law(ops.IOTA)
 def _iota(node: Node) -> str | None:
-    if not _is_dim(node.arg):
+    if not index.is_dim(node.arg):
         return "its arg is not a size"
     return None if node.dtype.is_int else f"it counts in {node.dtype}, not an integer"
 
@@ -237,7 +230,7 @@ def _flip(node: Node) -> str | None:
 def _window(node: Node) -> str | None:
     shape = node.src[0].shape
     axis, size, stride, dilation = node.arg
-    if not (_is_count(axis) and axis + 1 < len(shape) and _is_dim(size)):
+    if not (_is_count(axis) and axis + 1 < len(shape) and index.is_dim(size)):
         return "its arg does not begin with the first of two axes, and a size"
     if not (_is_count(stride) and _is_count(dilation) and stride):
         return "its stride is not a positive int, or its dilation is negative"
@@ -317,53 +310,9 @@ def _update(node: Node) -> str | None:
     return None
 
 
-@law(ops.SCAN)
-def _scan(node: Node) -> str | None:
-    body, carries, sequences, length, reverse = node.arg
-    if body.op is not ops.SINK or type(reverse) is not bool or not _is_dim(length):
-        return "its arg is not (body, carries, sequences, length, reverse)"
-    if not 0 <= carries <= len(body.src) or carries + sequences > len(node.src):
-        return "its body or its sources are too few"
-    if node.dtype != tuple(output.dtype for output in body.src):
-        return f"its body gives {[output.dtype for output in body.src]}, and it {node.dtype}"
-    for number, source in enumerate(node.src[:carries]):
-        if (source.dtype, source.shape) != (body.src[number].dtype, body.src[number].shape):
-            return f"carry {number} changes from step to step"
-    steps = [source.shape for source in node.src]
-    for number in range(carries, carries + sequences):
-        if not steps[number] or steps[number][0] != length:
-            return f"sequence {number - carries} does not have {length} steps"
-        steps[number] = steps[number][1:]
-    return _body_fault(body, [(s.dtype, shape) for s, shape in zip(node.src, steps)])
-
-
 @law(ops.AGAIN)
 def _again(node: Node) -> str | None:
     return None if isinstance(node.src[1].dtype, DType) else "it waits for several values"
-
-
-@law(ops.CALL)
-def _call(node: Node) -> str | None:
-    body, rule = node.arg
-    if body.op is not ops.SINK or not isinstance(rule, Named):
-        return "its arg is not (body, rule)"
-    if node.dtype != tuple(output.dtype for output in body.src):
-        return f"its body gives {[output.dtype for output in body.src]}, and it {node.dtype}"
-    return _body_fault(body, [(source.dtype, source.shape) for source in node.src])
-
-
-def _body_fault(body: Node, given: Sequence[tuple[DType, Any]]) -> str | None:
-    """A body whose parameters are not among those that it gets, by their dtypes and shapes."""
-    for leaf in toposort(body):
-        if leaf.op is ops.BUFFER:
-            return "its body reads a buffer: it may read its parameters only"
-        if leaf.op is ops.PLACEHOLDER:
-            number, shape = leaf.arg
-            if not 0 <= number < len(given) or given[number] != (leaf.dtype, shape):
-                return (
-                    f"its body reads placeholder {number} of shape {shape}, which it does not get"
-                )
-    return None
 
 
 @law(ops.OUT)
@@ -380,7 +329,7 @@ def _out(node: Node) -> str | None:
 @law(ops.RANGE)
 def _range(node: Node) -> str | None:
     number, size = node.arg
-    right = node.dtype is INDEX and _is_count(number) and _is_dim(size)
+    right = node.dtype is INDEX and _is_count(number) and index.is_dim(size)
     return None if right else "its arg is not (number, size)"
 
 
@@ -489,7 +438,7 @@ def _index(node: Node) -> str | None:
 @law(ops.DEFINE)
 def _define(node: Node) -> str | None:
     name, size, scope = node.arg
-    right = isinstance(name, str) and _is_dim(size) and scope in ("thread", "shared")
+    right = isinstance(name, str) and index.is_dim(size) and scope in ("thread", "shared")
     return None if right else "its arg is not (name, size, thread or shared)"
 
 
@@ -517,7 +466,7 @@ def _if(node: Node) -> str | None:
 @law(ops.SPECIAL)
 def _special(node: Node) -> str | None:
     what, axis, size = node.arg
-    right = what in ("task", "thread") and _is_count(axis) and _is_dim(size)
+    right = what in ("task", "thread") and _is_count(axis) and index.is_dim(size)
     return None if right else "its arg is not (task or thread, axis, size)"
 
 

@@ -231,6 +231,12 @@ CALL    = _row("call",    None, "g", "control", dtype="given", shape=lambda n: t
 # sources by position; a source that is a number is a SCALAR of its position. rule: its derivative, a Named
 # (graph/custom.py), or only its name
 KERNEL  = _row("kernel",  None, "g", "control", dtype="given", shape=lambda n: n.arg[1])
+# sources (init.., consts..); arg: (body, carries). body: a SINK over PLACEHOLDERs (carries, consts) of (carries..).
+# Runs again and again while carry 0, a bool of shape (), holds. Outputs: final carries
+WHILE   = _row("while",   None, "g", "control", dtype="given", shape=lambda n: tuple([s.shape for s in n.arg[0].src]))
+# sources (test, operands..); arg: (body if the test, a bool of shape (), holds, body if not). bodies: SINKs over
+# PLACEHOLDERs (operands) of (results..). Only one of them runs. Outputs: the test, then the results
+COND    = _row("cond",    None, "g", "control", dtype="given", shape=lambda n: ((), *[s.shape for s in n.arg[0].src]))
 OUT     = _row("out",     1, "gkp", "control", dtype="given", shape=lambda n: _out_shape(n))  # arg: which output
 
 

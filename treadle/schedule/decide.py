@@ -236,8 +236,11 @@ class Decider(Rules):
         start.reasons.append(Reason(node.op.name, "its base, {} elements", numbers[1:], node))
         value.makers.insert(0, start)
 
-    def visit_scan(self, node: Node, demands: list[Demand]) -> None:
-        _, carries, *_ = node.arg
+    def visit_loop(self, node: Node, demands: list[Demand]) -> None:
+        """SCAN, WHILE, COND: the first sources begin values that the loop goes on to write (COND's
+        test is only read there), its bodies read the others."""
+        carries = 1 if node.op is ops.COND else node.arg[1]
+        name = node.op.name
         value = self.values[node] = Value(node)
         self.components.setdefault(node, set()).update(range(carries))
         self.read(demands, value, None)
@@ -245,13 +248,13 @@ class Decider(Rules):
         loop.continues = value
         for number, source in enumerate(node.src):
             if number >= carries:
-                text = "every step of a loop reads its part of {} elements"
-                self.need_whole(source, loop, "scan", text, self.numel(source.shape))
+                text = "the body of a loop reads its {} elements"
+                self.need_whole(source, loop, name, text, self.numel(source.shape))
             elif 0 not in source.shape:
                 start = self.new_draft(node, source.shape)
                 below = self.push(source, start, start.position, None, STORES)
                 start.outputs.append(Output(below, value, number, start.position))
-                start.reasons.append(Reason("scan", "the first value of carry {}", (number,), node))
+                start.reasons.append(Reason(name, "the first value of carry {}", (number,), node))
                 value.makers.append(start)
         value.makers.append(loop)
 
@@ -322,7 +325,7 @@ _VISIT: dict[Op, _Visit] = {
     ops.COPY: Decider.visit_copy,
     ops.UPDATE: Decider.visit_region,
     ops.SCATTER: Decider.visit_region,
-    ops.SCAN: Decider.visit_scan,
+    **dict.fromkeys((ops.SCAN, ops.WHILE, ops.COND), Decider.visit_loop),
     ops.KERNEL: Decider.visit_kernel,
     ops.REDUCE: Decider.visit_reduce,
 }

@@ -89,8 +89,8 @@ class Output:
 class Draft:
     """A kernel in the making, with a range for each dimension of `shape` that is not 1.
 
-    kind: "kernel", "region" (writes a part of a value that others began), "loop" (a SCAN), "custom"
-    (a KERNEL).
+    kind: "kernel", "region" (writes a part of a value that others began), "loop" (or a choice),
+    "custom" (a KERNEL).
     chains: the ranges around each row reduction, as masks. open: how many demands it has that may
     each cost a buffer. operations: scalar operations so far. apart: no other kernel joins it.
     continues: the value that others begin and a region or loop goes on to write.

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from treadle.ir import ops
 from treadle.ir.node import Node, remember, toposort
-from treadle.schedule.plan import Call, Item, Loop
+from treadle.schedule.plan import FOREVER, Call, Item, Loop
 
 REACHED = 1024  # items that the search for a cycle visits before it gives up
 
@@ -197,12 +197,17 @@ def rename(items: Sequence[Item], renamed: dict[int, int]) -> None:
         item.waits = frozenset([renamed.get(b, b) for b in item.waits])
         if isinstance(item, Call):
             item.buffers = tuple([renamed.get(b, b) for b in item.buffers])
+        elif item.test is not None:
+            buffer, wanted = item.test
+            item.test = renamed.get(buffer, buffer), wanted
 
 
 def _is_checked(item: Item) -> bool:
+    """Whether the program may end in this item: at a wrong index, or because it is given up, as a
+    loop without end has to be."""
     if isinstance(item, Call):
         return item.may_fail
-    return any(_is_checked(inner) for inner in item.body)
+    return item.trips == FOREVER or any(_is_checked(inner) for inner in item.body)
 
 
 def reads_in_step(call: Call, new: int, old: int) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node, Shape
 
+FOREVER = 1 << 62  # trips of a loop that only its test ends
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -63,11 +65,13 @@ class Call:
 
 @dataclass(eq=False)
 class Loop:
-    """A body that is run `trips` times. counter: a VARIABLE of its kernels: 0, 1 .. trips-1."""
+    """A body that is run `trips` times. counter: a VARIABLE of its kernels: 0, 1 .. trips-1. test:
+    (buffer, wanted): it ends before the first trip at which the bool in this buffer is not that."""
 
     body: list[Call | Loop]
     trips: int | Node
     counter: Node
+    test: tuple[int, bool] | None = None
     phase: int = 0
     reads: frozenset[int] = frozenset()
     writes: frozenset[int] = frozenset()

@@ -8,7 +8,7 @@ docs/design.md, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from treadle.backend.base import Target
@@ -29,7 +29,7 @@ from treadle.schedule.order import (
     number_phases,
     rename,
 )
-from treadle.schedule.plan import BufferInfo, Call, Item, Loop, Reason, Schedule
+from treadle.schedule.plan import FOREVER, BufferInfo, Call, Item, Loop, Reason, Schedule
 from treadle.schedule.siblings import merge_siblings
 
 __all__ = ["BufferInfo", "Call", "Loop", "Reason", "Schedule", "schedule"]
@@ -168,30 +168,116 @@ class _Scheduler:
 
     # ---- loops -----------------------------------------------------------------------------------
     def _loop(self, draft: Draft, value: Value, level: Level, depth: int) -> list[Item]:
-        """A SCAN: its body is scheduled as a level of its own. A new carry is written over the old
-        one if nothing else reads that; else it is copied there at the end of the step."""
+        """A loop: its body is scheduled as a level of its own. What a WHILE or a COND tests is its
+        first value; a COND is two loops of at most one trip, of which one is made."""
         node = draft.node
+        if node.op is ops.COND:
+            counter = _counter(depth, 1)
+            bodies = [self._branch(node, body, value, level, depth) for body in node.arg]
+            return [
+                self._repeat(draft, body, 1, counter, (value.places[0][0][0], wanted))
+                for body, wanted in zip(bodies, (True, False))
+                if body
+            ]
+        if node.op is ops.WHILE:
+            body, carries = node.arg
+            test = (value.places[0][0][0], True)
+            counter = _counter(depth, FOREVER)
+            items = self._steps(node, (body, carries, 0), counter, value, level, depth)
+            return [self._repeat(draft, items, FOREVER, counter, test)]
         body, carries, inputs, length, reverse = node.arg
         if length == 0:
             return []
         last = index.sub(length, 1)
-        most = max(1, index.bounds(last)[1])
-        counter = Node(ops.VARIABLE, INDEX, (), (f"#step{depth}", 0, most))
+        counter = _counter(depth, index.bounds(last)[1])
         step = index.sub(last, counter) if reverse else counter
+        items = self._steps(node, (body, carries, inputs), step, value, level, depth)
+        return [self._repeat(draft, items, index.dim(length), counter, None)]
+
+    def _repeat(
+        self,
+        draft: Draft,
+        items: list[Item],
+        trips: Any,
+        counter: Node,
+        test: tuple[int, bool] | None,
+    ) -> Loop:
+        reads: set[int] = set() if test is None else {test[0]}
+        reads.update(*[item.reads for item in items])
+        writes: frozenset[int] = frozenset().union(*[item.writes for item in items])
+        return Loop(
+            items,
+            trips,
+            counter,
+            test,
+            reads=frozenset(reads),
+            writes=writes,
+            waits=draft.awaited(),
+        )
+
+    def _branch(self, node: Node, body: Node, value: Value, level: Level, depth: int) -> list[Item]:
+        """The body of a COND: its results go where those of the COND do."""
+        places: dict[Node, list[Place]] = {}
+        for number, root in enumerate(body.src, 1):
+            if number in value.places:
+                _goes_to(places, root, value.places[number])
+
+        def bind(number: int) -> Binding:
+            return Binding((), node=node.src[1 + number])
+
+        return self._body(node, places, bind, {}, level, depth)
+
+    def _steps(
+        self,
+        node: Node,
+        kind: tuple[Node, int, int],
+        step: Node,
+        value: Value,
+        level: Level,
+        depth: int,
+    ) -> list[Item]:
+        """The body of a SCAN or WHILE. kind: (body, carries, inputs). A new carry is written over
+        the old one if nothing else reads that; else it is copied there at the end of the step."""
+        body, carries, inputs = kind
         carried = {number: value.places[number][0][0] for number in range(carries)}
-        roots, places, fresh = self._body_roots(body, carries, value, carried, step)
+        places: dict[Node, list[Place]] = {}
+        fresh: dict[int, int] = {}
+        for number, root in enumerate(body.src):
+            if number >= carries:
+                if number in value.places:
+                    prefixed = [(b, (*prefix, step)) for b, prefix in value.places[number]]
+                    _goes_to(places, root, prefixed)
+            elif not (root.op is ops.PLACEHOLDER and root.arg[0] == number) and 0 not in root.shape:
+                new = self._new_buffer(root.dtype, root.shape)
+                fresh[new] = carried[number]
+                _goes_to(places, root, [(new, ())])
+
+        def bind(number: int) -> Binding:
+            if number < carries:
+                return Binding((), buffer=carried[number])
+            return Binding((step,) if number < carries + inputs else (), node=node.src[number])
+
+        return self._body(node, places, bind, fresh, level, depth)
+
+    def _body(
+        self,
+        node: Node,
+        places: dict[Node, list[Place]],
+        bind: Callable[[int], Binding],
+        fresh: dict[int, int],
+        level: Level,
+        depth: int,
+    ) -> list[Item]:
+        """The launches of a body whose results go to `places`. bind: where a parameter is.
+        fresh: {new: old} of the buffers that hold carries."""
+        roots = list(places)
         graph = Graph(roots, set(range(len(roots))))
         inner = Level({}, self.buffers, self.movements, parent=level)
         for leaf in graph.order:
             if leaf.op is ops.PLACEHOLDER:
-                number = leaf.arg[0]
-                if number < carries:
-                    inner.bindings[leaf] = Binding((), buffer=carried[number])
-                else:
-                    prefix = (step,) if number < carries + inputs else ()
-                    inner.bindings[leaf] = Binding(prefix, node=node.src[number])
+                inner.bindings[leaf] = bind(leaf.arg[0])
         decided = self._decide(graph, inner, places)
-        items = Dependences(self._items(decided, inner, depth + 1), set(carried.values()))
+        items = Dependences(self._items(decided, inner, depth + 1), set(fresh.values()))
         items.join_updates({buffer for group in places.values() for buffer, _ in group})
         renamed: dict[int, int] = {}
         for new, old in fresh.items():
@@ -202,28 +288,7 @@ class _Scheduler:
                 items.add(self._copy(new, old, node), before)
         ordered = launch_order(items, self._nbytes)
         rename(ordered, renamed)
-        reads: frozenset[int] = frozenset().union(*[item.reads for item in ordered])
-        writes: frozenset[int] = frozenset().union(*[item.writes for item in ordered])
-        waits = draft.awaited()
-        return [Loop(ordered, index.dim(length), counter, reads=reads, writes=writes, waits=waits)]
-
-    def _body_roots(
-        self, body: Node, carries: int, value: Value, carried: dict[int, int], step: Node
-    ) -> tuple[list[Node], dict[Node, list[Place]], dict[int, int]]:
-        """The roots of a loop's body that have to be computed, where each goes, and for each carry
-        the buffer {new: old} that its next value goes to first."""
-        places: dict[Node, list[Place]] = {}
-        fresh: dict[int, int] = {}
-        for number, root in enumerate(body.src):
-            if number >= carries:
-                if number in value.places:
-                    buffer = value.places[number][0][0]
-                    places.setdefault(root, []).append((buffer, (step,)))
-            elif not (root.op is ops.PLACEHOLDER and root.arg[0] == number) and 0 not in root.shape:
-                new = self._new_buffer(root.dtype, root.shape)
-                fresh[new] = carried[number]
-                places.setdefault(root, []).insert(0, (new, ()))
-        return list(places), places, fresh
+        return ordered
 
     def _copy(self, source: int, target: int, node: Node) -> Call:
         info = self.buffers[source]
@@ -232,7 +297,10 @@ class _Scheduler:
         load = Node(ops.LOAD, info.dtype, (arguments[1], *ranges), len(ranges))
         store = Node(ops.STORE, void, (arguments[0], load, *ranges), (len(ranges), None))
         reason = Reason(
-            "scan", "the old carry is still read: {} elements", (self.numel(info.shape),), node
+            node.op.name,
+            "the old carry is still read: {} elements",
+            (self.numel(info.shape),),
+            node,
         )
         return Call(
             Node(ops.SINK, void, (store,)),
@@ -242,6 +310,20 @@ class _Scheduler:
             reads=frozenset((source,)),
             writes=frozenset((target,)),
         )
+
+
+def _counter(depth: int, most: int) -> Node:
+    """What counts the trips of a loop inside `depth` others."""
+    return Node(ops.VARIABLE, INDEX, (), (f"#step{depth}", 0, max(1, most)))
+
+
+def _goes_to(places: dict[Node, list[Place]], root: Node, own: Sequence[Place]) -> None:
+    """Send a result of a body to more places. Where a loop inside the body keeps a carry no other
+    place can be: what it ends with is copied from there."""
+    inner = root.src[0] if root.op is ops.OUT else root
+    if inner.op in (ops.SCAN, ops.WHILE) and root.arg < inner.arg[1]:
+        root = ops.CONTIGUOUS(root)
+    places.setdefault(root, []).extend(own)
 
 
 # ---- last touches --------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ a node with several outputs has a list of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -281,7 +281,7 @@ def _update(node: Node, sizes: Sizes, x: Array, value: Array) -> Array:
     return out
 
 
-# ---- calls ---------------------------------------------------------------------------------------
+# ---- bodies --------------------------------------------------------------------------------------
 @_means(ops.AGAIN)
 def _again(node: Node, sizes: Sizes, x: Array, after: Array) -> Array:
     return x
@@ -289,26 +289,20 @@ def _again(node: Node, sizes: Sizes, x: Array, after: Array) -> Array:
 
 @_means(ops.CALL)
 def _call(node: Node, sizes: Sizes, *sources: Array) -> list[Any]:
-    """The body on the inputs."""
-    body = node.arg[0]
-    leaves = {leaf: sources[leaf.arg[0]] for leaf in _placeholders(body)}
-    return _evaluate(list(body.src), leaves, sizes)
+    return _run_body(node.arg[0], sources, sizes)
 
 
-# ---- scan ----------------------------------------------------------------------------------------
 @_means(ops.SCAN)
 def _scan(node: Node, sizes: Sizes, *sources: Array) -> list[Array]:
     """The loop as it is written: carries pass from step to step, each step's ys are stacked."""
     body, carries, xs, length, reverse = node.arg
-    parameters = _placeholders(body)
     steps = sizes.of(length)
     state = list(sources[:carries])
     sequences, constants = sources[carries : carries + xs], sources[carries + xs :]
     stacked: list[list[Any]] = [[None] * steps for _ in body.src[carries:]]
     for step in reversed(range(steps)) if reverse else range(steps):
         now = [*state, *[sequence[step] for sequence in sequences], *constants]
-        leaves = {leaf: now[leaf.arg[0]] for leaf in parameters}
-        results = _evaluate(list(body.src), leaves, sizes)
+        results = _run_body(body, now, sizes)
         state = results[:carries]
         for rows, result in zip(stacked, results[carries:]):
             rows[step] = result
@@ -319,6 +313,22 @@ def _scan(node: Node, sizes: Sizes, *sources: Array) -> list[Array]:
     return [*state, *ys]
 
 
-def _placeholders(body: Node) -> list[Node]:
-    """The parameters of a body; those of a body inside it are its own."""
-    return [node for node in toposort(body) if node.op is ops.PLACEHOLDER]
+@_means(ops.WHILE)
+def _while(node: Node, sizes: Sizes, *sources: Array) -> list[Array]:
+    body, carries = node.arg
+    state, constants = list(sources[:carries]), sources[carries:]
+    while state[0]:
+        state = _run_body(body, [*state, *constants], sizes)
+    return state
+
+
+@_means(ops.COND)
+def _cond(node: Node, sizes: Sizes, test: Array, *operands: Array) -> list[Array]:
+    return [test, *_run_body(node.arg[0 if test else 1], operands, sizes)]
+
+
+def _run_body(body: Node, arguments: Sequence[Array], sizes: Sizes) -> list[Array]:
+    """The results of a body for these values of its parameters. The parameters of a body inside it
+    are its own."""
+    leaves = [node for node in toposort(body) if node.op is ops.PLACEHOLDER]
+    return _evaluate(list(body.src), {leaf: arguments[leaf.arg[0]] for leaf in leaves}, sizes)

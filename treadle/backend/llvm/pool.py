@@ -60,7 +60,9 @@ from .pool_ir import (
 #             fn, map: addresses; ntasks: calls, 0 for none; chunks: into how many chunks the kernel
 #             is worth cutting, 1 for none, 0 for as many as there are tasks. A phase is cut into
 #             the sum of them, at most 32; `SERIAL_PER_CHUNK` kernels of 1 chunk count as one
-# LOOP_BEGIN  counter_slot: the slot that holds the step, 0 .. trips - 1; target: its LOOP_END
+# LOOP_BEGIN  counter_slot: the slot that holds the step, 0 .. trips - 1; target: its LOOP_END;
+#             test: if not 0, a slot with the address of a byte, which is read before each trip: the
+#             loop ends when it is not `wanted`
 # LOOP_END    target: its LOOP_BEGIN
 # HOLD        from here on the program cannot be given up
 #
@@ -75,6 +77,8 @@ _FIELDS: Final = {
     "trips": ("TRIPS", np.int64),
     "target": ("TARGET", np.int64),
     "chunks": ("CHUNKS", np.int32),
+    "test": ("TEST", np.int64),
+    "wanted": ("WANTED", np.int64),
 }
 RECORD: Final = np.dtype(
     {
@@ -174,13 +178,23 @@ class ProgramBuilder:
             self._maps.extend(map)
         return first
 
-    def begin_loop(self, counter_slot: int, trips: int) -> int:
-        """Repeat what follows, up to `end_loop`, for steps 0 .. trips - 1 in `counter_slot`."""
+    def begin_loop(self, counter_slot: int, trips: int, test: int = 0, wanted: int = 1) -> int:
+        """Repeat what follows, up to `end_loop`, for steps 0 .. trips - 1 in `counter_slot`. With a
+        slot `test`, end before the first step at which the byte at its address is not `wanted`."""
         self._check_slot(counter_slot)
+        self._check_slot(test)
         if counter_slot == 0 or trips < 0:
             raise ValueError(f"a loop of {trips} trips whose step is slot {counter_slot}")
         self._open_loops.append(len(self._records))
-        self._records.append({"kind": LOOP_BEGIN, "counter_slot": counter_slot, "trips": trips})
+        self._records.append(
+            {
+                "kind": LOOP_BEGIN,
+                "counter_slot": counter_slot,
+                "trips": trips,
+                "test": test,
+                "wanted": wanted,
+            }
+        )
         return self._open_loops[-1]
 
     def end_loop(self) -> int:

@@ -57,9 +57,9 @@ entry:
   %count = load i64, ptr %count.at
   %slots.at = getelementptr i64, ptr %state, i64 $SLOTS
   %slots = load ptr, ptr %slots.at
-  br label %step
+  br label %record.next
 
-step:
+record.next:
   %cursor = load i64, ptr %cursor.at
   %over = icmp sge i64 %cursor, %count
   br i1 %over, label %complete, label %look
@@ -97,43 +97,58 @@ act:
                                   i32 $HOLD, label %hold ]
 skip:
   store i64 %following, ptr %cursor.at
-  br label %step
+  br label %record.next
 hold:
   store atomic i64 1, ptr %held.at monotonic, align 8
   br label %skip
 loop.begin:
-  %begin.counter.at = getelementptr i8, ptr %record, i64 $RECORD_COUNTER
-  %begin.counter = load i64, ptr %begin.counter.at
-  %begin.step.at = getelementptr i64, ptr %slots, i64 %begin.counter
-  store i64 0, ptr %begin.step.at
-  %trips.at = getelementptr i8, ptr %record, i64 $RECORD_TRIPS
+  br label %trip
+loop.end:                                    ; the LOOP_BEGIN knows everything else of its loop
+  %begin.at = getelementptr i8, ptr %record, i64 $RECORD_TARGET
+  %begin = load i64, ptr %begin.at
+  %begin.record = getelementptr [64 x i8], ptr %records, i64 %begin
+  %step.old.at = getelementptr i8, ptr %begin.record, i64 $RECORD_COUNTER
+  %step.old.slot = load i64, ptr %step.old.at
+  %step.old.cell = getelementptr i64, ptr %slots, i64 %step.old.slot
+  %step.old = load i64, ptr %step.old.cell
+  %step.following = add i64 %step.old, 1
+  br label %trip
+trip:                                        ; does the loop go on with this step?
+  %top = phi i64 [ %cursor, %loop.begin ], [ %begin, %loop.end ]
+  %step = phi i64 [ 0, %loop.begin ], [ %step.following, %loop.end ]
+  %loop = getelementptr [64 x i8], ptr %records, i64 %top
+  %counter.at = getelementptr i8, ptr %loop, i64 $RECORD_COUNTER
+  %counter = load i64, ptr %counter.at
+  %step.at = getelementptr i64, ptr %slots, i64 %counter
+  store i64 %step, ptr %step.at
+  %trips.at = getelementptr i8, ptr %loop, i64 $RECORD_TRIPS
   %trips = load i64, ptr %trips.at
-  %enters = icmp sgt i64 %trips, 0
-  br i1 %enters, label %skip, label %loop.leave
-loop.leave:                                  ; no trip: go on behind the LOOP_END
-  %end.at = getelementptr i8, ptr %record, i64 $RECORD_TARGET
+  %left = icmp slt i64 %step, %trips
+  br i1 %left, label %trip.test, label %loop.leave
+trip.test:
+  %test.at = getelementptr i8, ptr %loop, i64 $RECORD_TEST
+  %test = load i64, ptr %test.at
+  %counted = icmp eq i64 %test, 0
+  br i1 %counted, label %loop.body, label %trip.byte
+trip.byte:                                   ; a kernel of an earlier phase has written it
+  %byte.slot = getelementptr i64, ptr %slots, i64 %test
+  %byte.at = load ptr, ptr %byte.slot
+  %byte = load i8, ptr %byte.at
+  %byte.64 = zext i8 %byte to i64
+  %wanted.at = getelementptr i8, ptr %loop, i64 $RECORD_WANTED
+  %wanted.byte = load i64, ptr %wanted.at
+  %holds = icmp eq i64 %byte.64, %wanted.byte
+  br i1 %holds, label %loop.body, label %loop.leave
+loop.body:
+  %body = add i64 %top, 1
+  store i64 %body, ptr %cursor.at
+  br label %record.next
+loop.leave:                                  ; go on behind the LOOP_END
+  %end.at = getelementptr i8, ptr %loop, i64 $RECORD_TARGET
   %end = load i64, ptr %end.at
   %behind = add i64 %end, 1
   store i64 %behind, ptr %cursor.at
-  br label %step
-loop.end:                                    ; the LOOP_BEGIN alone says how many trips
-  %top.at = getelementptr i8, ptr %record, i64 $RECORD_TARGET
-  %top = load i64, ptr %top.at
-  %top.record = getelementptr [64 x i8], ptr %records, i64 %top
-  %counter.at = getelementptr i8, ptr %top.record, i64 $RECORD_COUNTER
-  %counter = load i64, ptr %counter.at
-  %step.at = getelementptr i64, ptr %slots, i64 %counter
-  %step.old = load i64, ptr %step.at
-  %step.new = add i64 %step.old, 1
-  store i64 %step.new, ptr %step.at
-  %top.trips.at = getelementptr i8, ptr %top.record, i64 $RECORD_TRIPS
-  %top.trips = load i64, ptr %top.trips.at
-  %back = icmp slt i64 %step.new, %top.trips
-  br i1 %back, label %loop.back, label %skip
-loop.back:
-  %body = add i64 %top, 1
-  store i64 %body, ptr %cursor.at
-  br label %step
+  br label %record.next
 
 phase:                                       ; how many tasks, and how many chunks are worth it
   %length.at = getelementptr i8, ptr %record, i64 $RECORD_LENGTH
@@ -173,10 +188,10 @@ cut:
   br i1 %alone, label %serial.check, label %publish
 serial.check:
   %some = icmp sgt i64 %total.next, 0
-  br i1 %some, label %serial.run, label %step
+  br i1 %some, label %serial.run, label %record.next
 serial.run:
   call void @run_tasks(ptr %record, ptr %slots, i64 0, i64 %total.next)
-  br label %step
+  br label %record.next
 
 publish:
   %phase.record.at = getelementptr i64, ptr %state, i64 $PHASE_RECORD

@@ -136,7 +136,8 @@ STATE_WORDS: Final = 112
 # one cut short.
 PROGRAM_WORDS: Final = {"RECORDS": 0, "COUNT": 1, "SLOTS": 2, "COMPLETED": 3, "START": 4}
 
-# Byte offsets in a record. `pool.RECORD` is the same layout for NumPy.
+# Byte offsets in a record. `pool.RECORD` is the same layout for NumPy. What a loop tests lies where
+# a kernel has its function and map.
 RECORD_BYTES: Final = {
     "KIND": 0,
     "LENGTH": 4,
@@ -147,6 +148,8 @@ RECORD_BYTES: Final = {
     "TRIPS": 40,
     "TARGET": 48,
     "CHUNKS": 56,
+    "TEST": 8,
+    "WANTED": 16,
 }
 
 KERNEL, LOOP_BEGIN, LOOP_END, HOLD = 0, 1, 2, 3
