@@ -63,7 +63,7 @@ def megabytes(number: int) -> str:
 def footprint(captured: Captured, arguments: Sequence[Any]) -> Memory:
     """The memory that a captured function takes when it is called with these tensors."""
     variables = NO_BINDINGS
-    for cell in (*arguments, *captured.cells):
+    for cell in (*arguments, *captured.closed.cells):
         variables = bind(variables, cell.bindings)
 
     def total(nodes: Iterable[Node]) -> int:
@@ -72,9 +72,9 @@ def footprint(captured: Captured, arguments: Sequence[Any]) -> Memory:
             for node in nodes
         )
 
-    everyone = [*arguments, *captured.cells]
+    everyone = [*arguments, *captured.closed.cells]
     gradients = [everyone[owner].grad for owner in captured.gradient_slots]
-    outside = [*captured.cells, *[g for g in gradients if g is not None]]
+    outside = [*captured.closed.cells, *[g for g in gradients if g is not None]]
     new = [root for root, _ in (*captured.own, *captured.copies)]
     new += [placed.root for placed in captured.gradients.new if not placed.in_place]
     infos = captured.infos
