@@ -266,6 +266,64 @@ def test_inside_scan():
     np.testing.assert_allclose(every.numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
+# ---- attention: one kernel, by the monoid of weighted sums -----------------------------------------
+BLOCKED = """
+reorder l2, m3, k
+reorder l3, k2
+join l, l2, l3
+keep add2 as p
+split j: jg | jr(2) | ju(4)
+reorder l, jr
+grid i, jg
+stage arg2 at l as keys layout 0,2,1
+split m: mo | mv(8)
+split k: ko | kv(4)
+unroll ju
+vector mv, kv
+"""
+
+
+@custom_kernel
+def attention(k, q, keys, v, block=16):
+    """softmax(q keys^T / sqrt(d)) v, over blocks of keys."""
+    (h, n, d), (_, m, _), (_, _, w) = q.shape, keys.shape, v.shape
+    head, i, e = k.ranges(h, n, w)
+    b, j, c = k.ranges(m // block, block, d)
+    key = b * block + j
+    score = k.reduce("add", q[head, i, c] * keys[head, key, c], over=c) * d**-0.5
+    most = k.reduce("max", score, over=j)
+    power = (score - most).exp()
+    total = k.reduce("add", power, over=j)
+    part = k.reduce("add", power * v[head, key, e], over=j)
+    _, total, part = k.reduce("softmax", (most, total, part), over=b)
+    return k.output(part / total, head, i, e)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("schedule", [None, BLOCKED])
+def test_attention_in_one_kernel(device, schedule):
+    q, keys, v = normal(2, 19, 8), normal(2, 32, 8), normal(2, 32, 8)
+    score = np.einsum("hic,hjc->hij", q, keys) * 8**-0.5
+    power = np.exp(score - score.max(-1, keepdims=True))
+    expected = power @ v / power.sum(-1, keepdims=True)
+    out = attention.scheduled(schedule)(*[Tensor(x).to(device) for x in (q, keys, v)])
+    assert calls(out) == 1
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_what_cannot_be_joined():
+    q, keys, v = (Tensor(normal(2, 8, 8)) for _ in range(3))
+    for actions, message in {
+        "join l, k": "k does not run as often as l",
+        "join l, l2": "stand inside different ones",
+        "reorder l2, k\nreorder l3, k2\njoin l, l3": "stands between these loops",
+        "join l, l": "two different leaves or more",
+        "grid i, j, l\njoin l, l2": "l is not a whole range any more",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            attention.scheduled(actions)(q, keys, v, block=4)
+
+
 # ---- derivatives and examples --------------------------------------------------------------------
 def test_gradients_to_second_order():
     x, y = Tensor(normal(4, 3)), Tensor(normal(5, 3))

@@ -59,8 +59,8 @@ def _schedule(kernel: Kernel, context: Context) -> Kernel:
 def _follow(kernel: Kernel, target: Target, written: str, batch: tuple[int, ...]) -> Plan:
     """The kernel after the actions of a written schedule. What vmap added are tasks around them."""
     actions = parse_actions(written)
-    if batch:
-        names = [leaf.name for leaf in kernel.leaves.values() if leaf.number in batch]
+    names = [leaf.name for leaf in kernel.leaves.values() if leaf.number in batch]
+    if names:
         actions.insert(0, grid(*names))
     plan = Plan(kernel, target)
     plan.kernel, plan.actions = apply(kernel, actions), actions

@@ -1,6 +1,6 @@
 """Schedules as text: one action a line. `parse_actions(show_actions(actions)) == actions`.
 
-    split j: j1 | ju(4) | jv(16)          fuse i, j: ij             reorder i1, k1
+    split j: j1 | ju(4) | jv(16)      fuse i, j: ij             reorder i1, k1
     grid i0, j1                           unroll ku, iu, ju         vector jv
     local il, jl slot 0                   tail i0 shift             hint store0 nontemporal
     cooperate ku                          cooperate kg tasks kt     subtotal add0 at jo
@@ -8,7 +8,7 @@
     stage arg1 at k0 as A shared swizzle 128 depth 4 copy tma
     stage store0 at iw as C shared swizzle 128 copy tma shape 64,128
     mma add0: im, jm, km inflight 1       persist 132               skew add1 1
-    prefetch arg1 in add1 along i 1 nontemporal
+    prefetch arg1 in add1 along i 1 nontemporal                       join k, k2
 
 Empty lines do not count, nor what follows a `#` after a space.
 """
@@ -22,13 +22,14 @@ from typing import Any
 from treadle.kernel.actions import Action, Fuse, Hint, Kind, Place, Prefetch, Reorder, Split, Tail
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.gpu import Mma, Occupancy, Persist, Skew, Snake
+from treadle.kernel.join import Join
 from treadle.kernel.kernel import SCOPES, ScheduleError
 from treadle.kernel.retile import Detach, StageStore, Subtotal
 from treadle.kernel.stage import Keep, Stage
 
 _VERBS = (
-    "cooperate, detach, fuse, grid, hint, keep, local, mma, occupancy, persist, place, prefetch, "
-    "reorder, skew, snake, split, stage, subtotal, tail, unroll, vector"
+    "cooperate, detach, fuse, grid, hint, join, keep, local, mma, occupancy, persist, place, "
+    "prefetch, reorder, skew, snake, split, stage, subtotal, tail, unroll, vector"
 )
 _NAME = r"\w+"
 _LIST = r"\w+(?:, *\w+)*"
@@ -126,6 +127,7 @@ _FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
     for pattern, make in (
         (rf"split ({_NAME}): *({_NAME}) *\|(.*)", _split),
         (rf"fuse ({_LIST}): *({_NAME})", lambda leaves, name: Fuse(_names(leaves), name)),
+        (rf"join ({_LIST})", lambda leaves: Join(_names(leaves))),
         (rf"reorder ({_LIST})", lambda leaves: Reorder(_names(leaves))),
         (rf"(grid|local|unroll|vector) ({_LIST})(?: slot (\d+))?", _kind),
         (rf"tail ({_NAME}) ({_NAME})", Tail),

@@ -47,7 +47,7 @@ def _program_text(program: Program, source: bool) -> str:
         lines += [f"  because {reason}" for reason in call.reasons]
         lines += _indented(text.show(call.kernel))
         lowered = pipeline.lower(call.kernel, program.backend.target, f"kernel{number}")
-        lines += _indented("schedule:\n" + str(lowered.kernel))
+        lines += _indented("schedule:\n" + "\n".join(map(str, (*lowered.actions, lowered.kernel))))
         if source:
             lines += _indented(program.backend.render(lowered.functions))
     return "\n".join(lines)
