@@ -266,7 +266,7 @@ def test_inside_scan():
     np.testing.assert_allclose(every.numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
-# ---- attention: one kernel, by the monoid of weighted sums -----------------------------------------
+# ---- attention: one kernel, by the monoid of weighted sums ---------------------------------------
 BLOCKED = """
 reorder l2, m3, k
 reorder l3, k2

@@ -1,6 +1,6 @@
 """Schedules as text: one action a line. `parse_actions(show_actions(actions)) == actions`.
 
-    split j: j1 | ju(4) | jv(16)      fuse i, j: ij             reorder i1, k1
+    split j: j1 | ju(4) | jv(16)          fuse i, j: ij             reorder i1, k1
     grid i0, j1                           unroll ku, iu, ju         vector jv
     local il, jl slot 0                   tail i0 shift             hint store0 nontemporal
     cooperate ku                          cooperate kg tasks kt     subtotal add0 at jo
@@ -8,7 +8,7 @@
     stage arg1 at k0 as A shared swizzle 128 depth 4 copy tma
     stage store0 at iw as C shared swizzle 128 copy tma shape 64,128
     mma add0: im, jm, km inflight 1       persist 132               skew add1 1
-    prefetch arg1 in add1 along i 1 nontemporal                       join k, k2
+    prefetch arg1 in add1 along i 1 nontemporal     join k, k2
 
 Empty lines do not count, nor what follows a `#` after a space.
 """
