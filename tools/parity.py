@@ -1,0 +1,395 @@
+"""Every shared name against PyTorch, on PyTorch's own sample inputs.
+
+    python tools/parity.py                 all names; writes tools/parity.txt and docs/parity.md
+    python tools/parity.py softmax sort    these names, with every miss
+    python tools/parity.py --check         fail if a name passes fewer samples than parity.txt says
+
+A *sample* is one call of `torch.testing._internal.common_methods_invocations.op_db`, in one dtype: its
+value, and for floating dtypes the gradient of every input for a random cotangent. Values are judged in
+dtype, shape, and number (within the rounding of the dtype). It runs on the interpreter, which gives the
+meaning of every operation; `--device CPU` runs it compiled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import signal
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import treadle
+from treadle import Tensor, config, nn
+
+ROOT = Path(__file__).resolve().parent.parent
+COUNTS = ROOT / "tools" / "parity.txt"
+PAGE = ROOT / "docs" / "parity.md"
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
+# relative and absolute tolerance of a value, and of a gradient (whose cotangents add up)
+TOLERANCES = {"float64": (1e-7, 1e-7), "float32": (2e-4, 2e-5), "float16": (5e-3, 5e-3),
+              "bfloat16": (4e-2, 4e-2)}  # fmt: skip
+SECONDS = 20  # for one sample
+SAMPLES = 60  # of one name and dtype; of more, every n-th
+
+# ---- which names -------------------------------------------------------------------------------------
+PREFIXES = ("nn.functional.", "linalg.", "special.", "fft.")
+# names that PyTorch spells otherwise than the table of public names
+SPELLED = {
+    "nn.functional.batch_norm": "nn.functional.batch_norm",
+    "__radd__": "__radd__",
+}
+# what is drawn at random cannot agree: shape and dtype are compared
+RANDOM = frozenset(
+    "bernoulli multinomial normal rand_like randn_like randint_like randint randn uniform empty "
+    "empty_like new_empty nn.functional.dropout nn.functional.dropout2d nn.functional.dropout3d "
+    "nn.functional.alpha_dropout nn.functional.feature_alpha_dropout nn.functional.rrelu".split()
+)
+# results that are unique only up to a choice: what is compared instead
+UNIQUE: dict[str, Callable[[Any], Any]] = {}
+
+
+@dataclass
+class Tally:
+    """What became of the samples of one name."""
+
+    total: int = 0
+    passed: int = 0
+    gradients: int = 0
+    dtypes: set[str] = field(default_factory=set)
+    misses: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rate(self) -> float:
+        return self.passed / self.total if self.total else 0.0
+
+
+def known_names() -> dict[str, list[Any]]:
+    """The names of op_db that treadle has, with their variants."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    names: dict[str, list[Any]] = {}
+    for info in op_db:
+        if resolve(info.name) is not None:
+            names.setdefault(info.name, []).append(info)
+    return dict(sorted(names.items()))
+
+
+def resolve(name: str) -> Callable[..., Any] | None:
+    """What a user calls for this name of PyTorch's: a method of Tensor, or a function of the
+    module that has PyTorch's name for it. None: treadle has no such name."""
+    if name.startswith("nn.functional."):
+        return getattr(nn.functional, name.removeprefix("nn.functional."), None)
+    if name.startswith(("linalg.", "fft.")):
+        module, _, short = name.partition(".")
+        return getattr(getattr(treadle, module, None), short, None)
+    if "." in name:
+        return None
+    return getattr(Tensor, name, None) or getattr(treadle, name, None)
+
+
+# ---- values both ways --------------------------------------------------------------------------------
+class Inputs:
+    """Copies of a sample's arguments for treadle; `pairs`: (theirs, ours) of every tensor."""
+
+    def __init__(self, device: str, gradients: bool) -> None:
+        self.device = device
+        self.gradients = gradients
+        self.pairs: list[tuple[Any, Tensor]] = []
+
+    def convert(self, value: Any) -> Any:
+        import torch
+
+        if isinstance(value, torch.Tensor):
+            wants = self.gradients and value.requires_grad
+            ours = tensor(value, self.device, wants)
+            self.pairs.append((value, ours))
+            return ours
+        if isinstance(value, torch.dtype):
+            return str(value).removeprefix("torch.")
+        if isinstance(value, torch.Size):
+            return tuple(value)
+        if isinstance(value, list | tuple):
+            return type(value)([self.convert(each) for each in value])
+        if isinstance(value, dict):
+            return {key: self.convert(each) for key, each in value.items()}
+        return value
+
+
+def tensor(value: Any, device: str, requires_grad: bool) -> Tensor:
+    """PyTorch's tensor as treadle's."""
+    import torch
+
+    value = value.detach().resolve_conj()
+    if value.dtype is torch.bfloat16:
+        made = Tensor(value.float().numpy(), device=device).bfloat16()
+    else:
+        made = Tensor(value.numpy(), device=device)
+    return made.detach().realize().requires_grad_() if requires_grad else made
+
+
+def flat(result: Any) -> list[Any]:
+    """The parts of a result that may be nested."""
+    if isinstance(result, tuple | list):
+        return [part for each in result for part in flat(each)]
+    return [result]
+
+
+def array(value: Any) -> np.ndarray:
+    """A tensor of either library as an array; halves exactly, as float32."""
+    if isinstance(value, Tensor):
+        return np.asarray((value.float() if value.dtype.name == "bfloat16" else value).numpy())
+    value = value.detach().resolve_conj().resolve_neg()
+    return np.asarray((value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy())
+
+
+def dtype_name(value: Any) -> str:
+    return str(value.dtype).removeprefix("torch.").removeprefix("dtypes.")
+
+
+def differs(ours: Any, theirs: Any, loose: int = 1, values: bool = True) -> str:
+    """How a result differs from PyTorch's, or ""."""
+    import torch
+
+    if not isinstance(theirs, torch.Tensor):
+        if isinstance(ours, Tensor):
+            return "a tensor where PyTorch gives a Python value"
+        return "" if ours == theirs else f"another Python value"
+    if not isinstance(ours, Tensor):
+        return f"a {type(ours).__name__} where PyTorch gives a tensor"
+    if tuple(ours.shape) != tuple(theirs.shape):
+        return f"shape {tuple(ours.shape)}, PyTorch {tuple(theirs.shape)}"
+    if dtype_name(ours) != dtype_name(theirs):
+        return f"dtype {dtype_name(ours)}, PyTorch {dtype_name(theirs)}"
+    if not values:
+        return ""
+    relative, absolute = TOLERANCES.get(dtype_name(theirs), (0, 0))
+    a, b = array(ours), array(theirs)
+    same = np.isclose(
+        a.astype(np.float64) if a.dtype.kind == "f" else a,
+        b.astype(np.float64) if b.dtype.kind == "f" else b,
+        rtol=relative * loose, atol=absolute * loose, equal_nan=True,
+    ) if relative else a == b
+    return "" if bool(np.all(same)) else "other numbers"
+
+
+# ---- one sample --------------------------------------------------------------------------------------
+class Slow(Exception):
+    """A sample took too long."""
+
+
+def judge(info: Any, sample: Any, device: str) -> tuple[str, bool]:
+    """(how the sample misses, or ""; whether gradients were compared)."""
+    import torch
+
+    ours = resolve(info.name)
+    assert ours is not None
+    wants = torch.is_grad_enabled() and any(
+        isinstance(each, torch.Tensor) and each.requires_grad
+        for each in flat([sample.input, *sample.args, *sample.kwargs.values()])
+    )
+    inputs = Inputs(device, wants)
+    named = {k: v for k, v in sample.kwargs.items()
+             if k not in ("device", "layout", "memory_format", "pin_memory", "generator", "out")}
+    given = inputs.convert((sample.input, *sample.args))
+    ours_named = inputs.convert(named)
+    try:
+        theirs = info.op(sample.input, *sample.args, **sample.kwargs)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        try:
+            for part in flat(ours(*given, **ours_named)):
+                array(part)
+        except Slow:
+            raise
+        except Exception:
+            return "", False
+        return f"PyTorch raises: {str(error).splitlines()[0][:60]}", False
+    result = ours(*given, **ours_named)
+    a, b = flat(result), flat(theirs)
+    if info.name in UNIQUE:
+        a, b = flat(UNIQUE[info.name](a)), flat(UNIQUE[info.name](b))
+    if len(a) != len(b):
+        return f"{len(a)} results, PyTorch {len(b)}", False
+    values = info.name not in RANDOM
+    for mine, its in zip(a, b, strict=True):
+        if sample.output_process_fn_grad is not None and False:
+            pass
+        miss = differs(mine, its, values=values)
+        if miss:
+            return miss, False
+    if not wants or not values:
+        return "", False
+    flowing = [(m, t) for m, t in zip(a, b, strict=True)
+               if isinstance(t, torch.Tensor) and t.requires_grad and t.dtype.is_floating_point]
+    if not flowing:
+        return "", False
+    random = np.random.default_rng(7)
+    cotangents = [random.standard_normal(tuple(t.shape)) for _, t in flowing]
+    leaves = [(t, o) for t, o in inputs.pairs if t.requires_grad and t.is_leaf]
+    expected = torch.autograd.grad(
+        [t for _, t in flowing], [t for t, _ in leaves],
+        [torch.tensor(c, dtype=t.dtype) for c, (_, t) in zip(cotangents, flowing, strict=True)],
+        allow_unused=True,
+    )
+    loss = None
+    for cotangent, (mine, _) in zip(cotangents, flowing, strict=True):
+        part = (mine * Tensor(cotangent, device=device).cast(mine.dtype)).sum()
+        loss = part if loss is None else loss + part
+    if loss is None or not loss.requires_grad:
+        return "no gradient flows", False
+    loss.backward()
+    for (_, mine), its in zip(leaves, expected, strict=True):
+        if its is None or (mine.grad is None and not its.any()):
+            continue
+        if mine.grad is None:
+            return "an input gets no gradient", False
+        miss = differs(mine.grad, its, loose=5)
+        if miss:
+            return f"gradient: {miss}", False
+    return "", True
+
+
+def samples_of(info: Any, dtype: str) -> Iterator[Any]:
+    """PyTorch's samples for one dtype, thinned evenly if there are very many."""
+    import torch
+
+    kind = getattr(torch, dtype)
+    gradients = kind.is_floating_point and info.supports_autograd
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        try:
+            every = list(info.sample_inputs("cpu", kind, requires_grad=gradients))
+        except Exception:  # some variants make no samples for a dtype
+            return
+    stride = -(-len(every) // SAMPLES)
+    yield from every[::stride]
+
+
+def tally(name: str, infos: Iterable[Any], device: str, dtypes: Iterable[str]) -> Tally:
+    """Every sample of a name."""
+    import torch
+
+    found = Tally()
+    for info in infos:
+        for dtype in dtypes:
+            if getattr(torch, dtype) not in info.dtypes:
+                continue
+            for sample in samples_of(info, dtype):
+                found.total += 1
+                found.dtypes.add(dtype)
+                signal.alarm(SECONDS)
+                try:
+                    miss, compared = judge(info, sample, device)
+                except Slow:
+                    miss, compared = f"longer than {SECONDS} s", False
+                except Exception as error:
+                    first = (str(error).splitlines() or [""])[0]
+                    miss, compared = f"{type(error).__name__}: {first[:110]}", False
+                finally:
+                    signal.alarm(0)
+                if miss:
+                    found.misses[f"{dtype}: {miss}"] += 1
+                else:
+                    found.passed += 1
+                    found.gradients += compared
+    return found
+
+
+def _too_slow(*_: Any) -> None:
+    raise Slow
+
+
+def _work(job: tuple[str, str, tuple[str, ...]]) -> tuple[str, Tally]:
+    name, device, dtypes = job
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    signal.signal(signal.SIGALRM, _too_slow)
+    import torch
+
+    torch.set_num_threads(1)
+    with config.DEVICE.set(device):
+        return name, tally(name, known_names()[name], device, dtypes)
+
+
+def run(names: Iterable[str], device: str, dtypes: tuple[str, ...], jobs: int) -> dict[str, Tally]:
+    """The tallies of these names, from several processes."""
+    work = [(name, device, dtypes) for name in names]
+    found: dict[str, Tally] = {}
+    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=40) as pool:
+        for name, result in pool.imap_unordered(_work, work):
+            found[name] = result
+            print(f"{result.passed:5d} of {result.total:5d}  {name}", file=sys.stderr, flush=True)
+    return dict(sorted(found.items()))
+
+
+# ---- what is written -----------------------------------------------------------------------------------
+def read_counts() -> dict[str, tuple[int, int]]:
+    """{name: (passed, total)} of the last full run."""
+    if not COUNTS.exists():
+        return {}
+    lines = [line.split() for line in COUNTS.read_text().splitlines() if line[:1] != "#"]
+    return {name: (int(passed), int(total)) for name, passed, total in lines}
+
+
+def write(found: dict[str, Tally]) -> None:
+    """The counts, which may only rise, and the page for readers."""
+    head = "# name, samples passed, samples; written by tools/parity.py. Counts may only rise.\n"
+    COUNTS.write_text(
+        head + "".join(f"{name} {t.passed} {t.total}\n" for name, t in found.items())
+    )
+    good = sum(t.rate >= 0.95 for t in found.values())
+    lines = [
+        "# Parity with PyTorch, name by name",
+        "",
+        "Written by `python tools/parity.py`: PyTorch's own sample inputs for every name that both have,",
+        "forward and gradient, in every dtype that PyTorch takes there. A sample passes if dtype, shape and",
+        "numbers agree and so do the gradients of all inputs, or if both refuse it.",
+        "",
+        f"{len(found)} names, {good} of them with at least 95 % of their samples; "
+        f"{sum(t.passed for t in found.values())} of {sum(t.total for t in found.values())} samples, "
+        f"{sum(t.gradients for t in found.values())} of them with gradients.",
+        "",
+        "| name | passed | samples | gradients | what misses |",
+        "|---|---|---|---|---|",
+    ]
+    for name, t in found.items():
+        misses = "; ".join(f"{n}x {miss}" for miss, n in t.misses.most_common(3)).replace("|", "/")
+        lines.append(f"| `{name}` | {t.passed} | {t.total} | {t.gradients} | {misses} |")
+    PAGE.write_text("\n".join(lines) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", help="names of op_db; all that treadle has")
+    parser.add_argument("--device", default="INTERP")
+    parser.add_argument("--dtypes", default=",".join(DTYPES))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--check", action="store_true", help="compare with tools/parity.txt")
+    arguments = parser.parse_args()
+    names = arguments.names or list(known_names())
+    found = run(names, arguments.device, tuple(arguments.dtypes.split(",")), arguments.jobs)
+    for name, t in found.items():
+        if t.rate < 0.95 or arguments.names:
+            print(f"{name}: {t.passed} of {t.total}, {t.gradients} with gradients")
+            for miss, count in t.misses.most_common(12):
+                print(f"    {count:4d}  {miss}")
+    good = sum(t.rate >= 0.95 for t in found.values())
+    print(f"{good} of {len(found)} names with at least 95 % of their samples")
+    if arguments.check:
+        known = read_counts()
+        fallen = [n for n, t in found.items() if t.passed < known.get(n, (0, 0))[0]]
+        print("\n".join(f"{n}: {found[n].passed}, was {known[n][0]}" for n in fallen))
+        return 1 if fallen else 0
+    if not arguments.names:
+        write(found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
