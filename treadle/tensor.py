@@ -382,10 +382,18 @@ class Tensor(Vocabulary, Cell):
 
     # ---- devices ---------------------------------------------------------------------------------
     def to(
-        self, *where: Any, dtype: DType | str | None = None, device: str | None = None
+        self,
+        *where: Any,
+        dtype: DType | str | None = None,
+        device: str | None = None,
+        non_blocking: bool = False,
+        copy: bool = False,
     ) -> Tensor:
-        """This tensor as another dtype and/or on another device: `x.to("C")`, `x.to(float16)`."""
+        """This tensor as another dtype and/or on another device: `x.to("C")`, `x.to(float16)`.
+        The result never shares memory with this tensor, whatever `non_blocking` and `copy` say."""
         for what in where:
+            if what is None or isinstance(what, bool):
+                continue
             if isinstance(what, DType) or (isinstance(what, str) and what in dt.BY_NAME):
                 dtype = what
             elif isinstance(what, Tensor):

@@ -271,7 +271,7 @@ class Vocabulary:
         """`pow`, with the result put into this tensor. Returns it."""
 
     def square(self) -> Tensor:
-        """x * x, in the dtype of x."""
+        """x * x, in the dtype of x; int64 of a bool."""
 
     def square_(self) -> Tensor:
         """`square`, with the result put into this tensor. Returns it."""
@@ -625,18 +625,19 @@ class Vocabulary:
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """start, start + step .. up to, without, `end`; with one number, from 0 up to it. int64 if
-        all numbers are ints, else float32."""
+        all numbers are ints, else float32; an integer `dtype` truncates the numbers first."""
 
     @staticmethod
     def linspace(
-        start: builtins.float,
-        end: builtins.float,
+        start: Any,
+        end: Any,
         steps: builtins.int,
         *,
         dtype: DTypeLike | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
-        """`steps` numbers at equal distances from `start` to exactly `end`."""
+        """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or
+        0-d tensors."""
 
     def reshape(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
         """The elements in row-major order in another shape, given as sizes or as one tuple; one

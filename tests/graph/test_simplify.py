@@ -148,6 +148,15 @@ EXAMPLES: dict[str, list[Callable[[], Node]]] = {
         lambda: raw(ops.SHRINK, raw(ops.PAD, X, arg=((1, 2), (2, 1))), arg=((1, 4), (2, 6))),
         lambda: raw(ops.SHRINK, raw(ops.PAD, X, arg=((1, 2), (2, 1))), arg=((4, 6), (1, 2))),
     ],
+    "empty": [
+        lambda: raw(ops.UPDATE, X, b.shrink(Y, [(0, 3), (1, 1)]), arg=((0, 1), (2, 1))),
+        lambda: b.scatter(WHOLE, b.cast(b.shrink(WHOLE, [(0, 0), (0, 4)]), int64),
+                          b.shrink(WHOLE, [(0, 0), (0, 4)]), 0),
+    ],
+    "empty reduce": [
+        lambda: b.reduce("max", b.shrink(X, [(0, 3), (1, 1)]), 1),
+        lambda: b.reduce("add", b.shrink(X, [(0, 0), (0, 4)])),
+    ],
     "reduce of expand": [
         lambda: b.reduce("max", b.expand(b.reshape(X, (3, 1, 4)), (3, 5, 4)), 1),
         lambda: b.reduce("max", b.expand(b.reshape(X, (3, 1, 4)), (3, 5, 4)), (0, 1)),

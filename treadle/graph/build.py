@@ -525,9 +525,8 @@ def _reduce_one(monoid: str, x: Node, axes: tuple[int, ...]) -> Node:
     if wide is not x.dtype:
         return cast(_reduce_one(monoid, cast(x, wide), axes), x.dtype)
     left = tuple([size for axis, size in enumerate(x.shape) if axis not in axes])
-    identity = find(monoid).identity(0, x.dtype)
-    if any(x.shape[axis] == 0 for axis in axes):
-        return const(identity, x.dtype, left)
+    if constant_of(x) is not None and any(x.shape[axis] == 0 for axis in axes):
+        return const(find(monoid).identity(0, x.dtype), x.dtype, left)
     longer = tuple([axis for axis in axes if x.shape[axis] != 1])
     if not longer:
         single = reshape(x, left)
@@ -571,8 +570,6 @@ def scatter(base: Node, index: Node, value: Node, axis: int, monoid: str = "set"
         )
     if value.dtype is not base.dtype:
         raise TypeError(f"scatter: cannot put {value.dtype} into {base.dtype}: cast it first")
-    if shapes.is_empty(index.shape):
-        return base
     wide = base.dtype.accumulator if monoid in ("add", "mul") else base.dtype
     if wide is not base.dtype:
         return cast(scatter(cast(base, wide), index, cast(value, wide), axis, monoid), base.dtype)
@@ -616,8 +613,6 @@ def update(x: Node, value: Node, region: Sequence[tuple[Dim, int]], inside: bool
             f"update: values of shape {text(value.shape)} at {starts} do not lie within a tensor "
             f"of shape {text(x.shape)}"
         )
-    if shapes.is_empty(value.shape):
-        return x
     return value if whole else Node(ops.UPDATE, x.dtype, (x, value), pairs)
 
 

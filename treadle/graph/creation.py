@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from treadle.graph import shapes
-from treadle.graph.build import alu, cast, const, iota, number, reshape, where
-from treadle.graph.elementwise import add, eq, lt, mul, sub
+from treadle.graph.build import alu, cast, const, expand, iota, number, reshape, where
+from treadle.graph.elementwise import add, div, eq, lt, mul, sub
 from treadle.graph.public import public
-from treadle.graph.shapes import Dim, as_dim, as_shape, check_sizes
+from treadle.graph.shapes import Dim, as_dim, as_shape, check_sizes, text
 from treadle.ir import ops
-from treadle.ir.dtype import DType, float32, int64
+from treadle.ir.dtype import DType, float32, float64, int64
 from treadle.ir.node import Node
 
 
@@ -70,11 +70,13 @@ def eye(n: Dim, m: Dim | None = None, *, dtype: DType | None = None) -> Node:
 @public("arange", source="PyTorch", namespace=True, kind="creates")
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None) -> Node:
     """start, start + step .. up to, without, `end`; with one number, from 0 up to it. int64 if all
-    numbers are ints, else float32."""
+    numbers are ints, else float32; an integer `dtype` truncates the numbers first."""
     if end is None:
         start, end = 0, start
     if step == 0:
         raise ValueError("arange: step must not be 0")
+    if dtype is not None and dtype.is_int:
+        start, end, step = (int(n) if isinstance(n, float) else n for n in (start, end, step))
     if any(isinstance(number, float) for number in (start, end, step)):
         span = (float(end) - float(start)) / float(step)
         if not math.isfinite(span):
@@ -102,18 +104,27 @@ def _line(count: Dim, start: float, step: float, dtype: DType) -> Node:
     return cast(alu(ops.FMA, numbers, step, start), dtype)
 
 
+def _end(number: Any, dtype: DType) -> Node:
+    """Where a line begins or ends: a number, or a 0-d tensor."""
+    if isinstance(number, Node) and number.shape:
+        raise ValueError(f"linspace: the ends are 0-d tensors, not of shape {text(number.shape)}")
+    return cast(number, dtype) if isinstance(number, Node) else const(float(number), dtype)
+
+
 @public("linspace", source="PyTorch", namespace=True, kind="creates")
-def linspace(start: float, end: float, steps: int, *, dtype: DType | None = None) -> Node:
-    """`steps` numbers at equal distances from `start` to exactly `end`."""
+def linspace(start: Any, end: Any, steps: int, *, dtype: DType | None = None) -> Node:
+    """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or 0-d
+    tensors."""
     count = as_dim(steps)
     if not isinstance(count, int) or count < 0:
         raise ValueError(f"linspace: steps is a number of 0 or more, not {shapes.words(steps)}")
     wanted = dtype or float32
+    wide = wanted.accumulator if wanted.is_float else float64
+    first, last = (_end(each, wide) for each in (start, end))
     if count < 2:
-        return const(float(start), wanted, (count,))
-    wide = wanted.accumulator if wanted.is_float else float32
-    step = (float(end) - float(start)) / (count - 1)
+        return cast(expand(first, (count,)), wanted)
+    step = div(sub(last, first), count - 1)
     position = iota(count, int64)
-    up = alu(ops.FMA, cast(position, wide), step, float(start))
-    down = alu(ops.FMA, cast(sub(position, count - 1), wide), step, float(end))
+    up = alu(ops.FMA, cast(position, wide), step, first)
+    down = alu(ops.FMA, cast(sub(position, count - 1), wide), step, last)
     return cast(where(lt(position, count // 2), up, down), wanted)

@@ -27,7 +27,7 @@ from treadle.graph.build import (
 )
 from treadle.graph.public import public
 from treadle.ir import ops
-from treadle.ir.dtype import bool_, float64
+from treadle.ir.dtype import bool_, float64, int64
 from treadle.ir.node import Node
 from treadle.ir.ops import Op
 
@@ -255,8 +255,9 @@ def _integer_power(x: Node, power: Node) -> Node:
 
 @public("square", source="PyTorch", namespace=True)
 def square(x: Operand) -> Node:
-    """x * x, in the dtype of x."""
+    """x * x, in the dtype of x; int64 of a bool."""
     node = node_of(x)
+    node = cast(node, int64) if node.dtype is bool_ else node
     return mul(node, node)
 
 

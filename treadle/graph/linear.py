@@ -108,7 +108,7 @@ def bmm(x: Node, mat2: Node) -> Node:
 @public("outer", source="PyTorch")
 def outer(x: Node, vec2: Node) -> Node:
     """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""
-    _ranks(*_checked(x, vec2, "outer"), (1, 1), "outer", "two vectors")
+    _ranks(x, vec2, (1, 1), "outer", "two vectors")
     return mul(reshape(x, (x.shape[0], 1)), reshape(vec2, (1, vec2.shape[0])))
 
 

@@ -237,13 +237,15 @@ def cat(*tensors: Any, dim: int | None = None) -> Node:
     """Tensors joined along a dimension (0 unless given); their other sizes are equal. Takes a list
     or several tensors; dtypes are promoted."""
     parts, at = _listed(tensors, dim, "cat")
-    first = parts[0]
+    first = next((part for part in parts if part.shape != (0,)), parts[0])
     if not first.shape:
         raise ValueError("cat: 0-d tensors cannot be joined; use stack")
     axis = normalize_axis(at, len(first.shape))
     dtype = first.dtype
-    for part in parts[1:]:
+    for part in parts:
         dtype = promote(dtype, part.dtype)
+        if part.shape == (0,):  # PyTorch lets it stand for nothing, whatever the others' shapes
+            continue
         agree = len(part.shape) == len(first.shape)
         for number, (a, b) in enumerate(zip(part.shape, first.shape)):
             agree = agree and (number == axis or shapes.same(a, b))
@@ -252,7 +254,7 @@ def cat(*tensors: Any, dim: int | None = None) -> Node:
                 f"cat: the shapes {text(first.shape)} and {text(part.shape)} differ in more than "
                 f"dimension {axis}"
             )
-    solid = [cast(part, dtype) for part in parts if part.shape[axis] != 0]
+    solid = [cast(part, dtype) for part in parts if part.shape != (0,)]
     if len(solid) < 2:
         return solid[0] if solid else cast(first, dtype)
     return _store_parts(solid, axis) if len(solid) > _MANY else _choose_part(solid, axis)

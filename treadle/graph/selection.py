@@ -18,12 +18,14 @@ from treadle.graph.build import (
     iota,
     node_of,
     normalize_axis,
+    reduce,
     reshape,
     scatter,
     shrink,
     update,
+    where,
 )
-from treadle.graph.elementwise import eq
+from treadle.graph.elementwise import add, eq, lt
 from treadle.graph.public import public
 from treadle.graph.shapes import Dim, at_most, text
 from treadle.ir.dtype import int64
@@ -51,18 +53,21 @@ def gather_method(x: Node, dim: int, index: Node) -> Node:
     """out[i][j][k] = x[i][index[i][j][k]][k], for dim=1. The index has as many dimensions as x and
     is no larger in the others; the result has its shape."""
     axis = normalize_axis(dim, len(x.shape))
-    if not x.shape and not index.shape:
-        return reshape(gather(reshape(x, (1,)), reshape(index, (1,)), 0), ())
+    if not x.shape and len(index.shape) < 2:  # a 0-d tensor stands for one of one element
+        flat = reshape(index, (shapes.total(index.shape),))
+        return reshape(gather(reshape(x, (1,)), flat, 0), index.shape)
+    if shapes.is_empty(index.shape) and len(index.shape) != len(x.shape):
+        return expand(reduce("add", x), index.shape)  # of nothing, through which derivatives flow
     return gather(_part(x, index.shape, axis, "gather"), index, axis)
 
 
 @public("take_along_dim", source="PyTorch", aliases=("take_along_axis",))
 def take_along_dim(x: Node, indices: Node, dim: int | None = None) -> Node:
     """The elements at `indices` along a dimension, the other dimensions broadcast; without `dim`
-    from the flattened tensor."""
+    from the flattened tensor. Negative indices count from the end."""
     if dim is None:
-        flat = (shapes.total(x.shape),)
-        return gather(reshape(x, flat), reshape(indices, (shapes.total(indices.shape),)), 0)
+        flat = reshape(x, (shapes.total(x.shape),))
+        return take_along_dim(flat, reshape(indices, (shapes.total(indices.shape),)), 0)
     axis = normalize_axis(dim, len(x.shape))
     if len(indices.shape) != len(x.shape):
         raise ValueError(
@@ -78,7 +83,8 @@ def take_along_dim(x: Node, indices: Node, dim: int | None = None) -> Node:
         name="take_along_dim",
     )
     stretched = expand(x, (*common[before], size, *common[after]))
-    return gather(stretched, expand(indices, (*common[before], count, *common[after])), axis)
+    places = where(lt(indices, 0), add(indices, size), indices)
+    return gather(stretched, expand(places, (*common[before], count, *common[after])), axis)
 
 
 @public("index_select", source="PyTorch")

@@ -35,6 +35,7 @@ from treadle.graph.build import (
 from treadle.graph.call import again, inline_output
 from treadle.ir import ops
 from treadle.ir.dtype import DType, bool_, int64
+from treadle.ir.monoid import find
 from treadle.ir.node import Node, Shape, map_arg, toposort
 from treadle.ir.ops import Op
 from treadle.ir.rewrite import Rules, hits, rewrite
@@ -249,6 +250,21 @@ def _shrink_of_pad(node: Node) -> Node | None:
         kept.append((shapes.subtract(first, low), shapes.subtract(last, low)))
         added.append((shapes.subtract(first, start), shapes.subtract(stop, last)))
     return pad(shrink(x, kept), added)
+
+
+# ---- nothing to do -------------------------------------------------------------------------------
+# The builders leave these: a derivative flows through them, although it is empty.
+@rule("empty", ops.SCATTER, ops.UPDATE, algebra="x with nothing put into it -> x")
+def _empty(node: Node) -> Node | None:
+    return node.src[0] if shapes.is_empty(node.src[1].shape) else None
+
+
+@rule("empty reduce", ops.REDUCE, algebra="the fold of nothing -> the monoid's identity")
+def _empty_reduce(node: Node) -> Node | None:
+    monoid, axes = node.arg
+    if len(node.src) > 1 or all(node.src[0].shape[axis] != 0 for axis in axes):
+        return None
+    return const(find(monoid).identity(0, node.dtype), node.dtype, node.shape)
 
 
 # ---- reduce --------------------------------------------------------------------------------------
