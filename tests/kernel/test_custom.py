@@ -250,6 +250,32 @@ def test_views_reshapes_and_constants_as_inputs():
     np.testing.assert_allclose(out.numpy(), distances(twice, twice).sum() + twice.sum(), rtol=1e-4)
 
 
+def test_an_input_is_overwritten_only_where_all_loops_are_done_with_it():
+    @custom_kernel(schedule="reorder k, j\ngrid k")
+    def both(k, x, y):
+        i, j, copy = k.ranges(x.shape[0], x.shape[0], y.shape[0])
+        return k.output(x[i] + 1, i), k.output(x[j] * y[copy], copy, j)
+
+    x, y = normal(40), normal(3)
+    cell = Tensor(x).realize()
+    first, second = both(cell, Tensor(y))
+    cell.assign(first)
+    np.testing.assert_allclose(second.numpy(), np.outer(y, x), rtol=1e-6)
+    np.testing.assert_allclose(cell.numpy(), x + 1, rtol=1e-6)
+
+    @custom_kernel(schedule="reorder j, i")
+    def shared(k, x, y):
+        i, j = k.ranges(x.shape[0], y.shape[0])
+        return k.output(x[i] + 1, i), k.output(x[i] * y[j], i, j)
+
+    cell = Tensor(x).realize()
+    first, second = shared(cell, Tensor(y))
+    cell.assign(first)
+    treadle.Tensor.realize(cell, second)
+    np.testing.assert_allclose(second.numpy(), np.outer(x, y), rtol=1e-6)
+    np.testing.assert_allclose(cell.numpy(), x + 1, rtol=1e-6)
+
+
 def test_inside_scan():
     x, y = normal(3, 4, 2), normal(5, 2)
 

@@ -67,7 +67,9 @@ class CustomKernel:
         return CustomKernel(self.function, as_text(schedule), self.vjp, self.jvp)
 
     def __call__(self, *args: Any, **static: Any) -> Any:
-        arguments = [self._argument(arg) for arg in args]
+        beside = next((arg.node for arg in args if isinstance(arg, Cell)), None)
+        home = devices.canonical(None) if beside is None else device_of(beside)
+        arguments = [self._argument(arg, home) for arg in args]
         bindings = NO_BINDINGS
         for arg in args:
             bindings = convert.unwrap(arg, bindings)[1]
@@ -88,14 +90,15 @@ class CustomKernel:
         return tensors(unflatten(described.structure, results), bindings)
 
     # ---- arguments -------------------------------------------------------------------------------
-    def _argument(self, arg: Any) -> Any:
-        """An argument as a node, if it is a tensor, an array or a float; others are static."""
+    def _argument(self, arg: Any, device: str) -> Any:
+        """An argument as a node, if it is a tensor, an array (it is put on the device) or a float;
+        others are static."""
         if isinstance(arg, Cell):
             return arg.node
         if isinstance(arg, float):
             return b.const(arg, float64)
         if hasattr(arg, "__array__"):
-            return convert.to_node(arg, None, devices.canonical(None))
+            return convert.to_node(arg, None, device)
         try:
             hash(arg)
         except TypeError:

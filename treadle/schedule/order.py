@@ -215,22 +215,25 @@ def reads_in_step(call: Call, new: int, old: int) -> bool:
     that moment, so that the two may be the same memory."""
     if old not in call.reads:
         return True
-    stored, loaded = remember(call.kernel, "accesses", _accesses)
+    stored, loaded, loops = remember(call.kernel, "accesses", _accesses)
     places: set[tuple[Node, ...] | None] = set()
+    masks: set[int] = set()  # the ranges of the stores: those of other loops come later or before
     for position, buffer in enumerate(call.buffers):
         if buffer == new:
             places |= stored.get(position, set())
         if buffer == old:
             places |= loaded.get(position, set())
-    return len(places) == 1 and None not in places
+        if buffer in (new, old):
+            masks |= loops.get(position, set())
+    return len(places) == 1 and None not in places and len(masks) == 1
 
 
 Places = dict[int, set[tuple[Node, ...] | None]]
 
 
-def _accesses(sink: Node) -> tuple[Places, Places]:
+def _accesses(sink: Node) -> tuple[Places, Places, dict[int, set[int]]]:
     """For each buffer of a kernel the indices that it is stored at, and loaded at (None stands for
-    any inside a reduction)."""
+    any inside a reduction); and the ranges, as masks, of the stores that write it or read it."""
     order = toposort(sink)
     inside = toposort([s for n in order if n.op is ops.KREDUCE for s in n.src])
     stored: Places = {}
@@ -243,7 +246,12 @@ def _accesses(sink: Node) -> tuple[Places, Places]:
     for node in inside:
         if node.op is ops.LOAD:
             loaded[node.src[0].arg[0]].add(None)
-    return stored, loaded
+    loops: dict[int, set[int]] = {}
+    for store in sink.src:
+        touched = {node.src[0].arg[0] for node in toposort(store) if node.op is ops.LOAD}
+        for position in touched | {store.src[0].arg[0]}:
+            loops.setdefault(position, set()).add(store.free)
+    return stored, loaded, loops
 
 
 def launch_order(graph: Dependences, nbytes: Callable[[int], int]) -> list[Item]:
