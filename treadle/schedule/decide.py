@@ -254,7 +254,8 @@ class Decider(Rules):
                 start = self.new_draft(node, source.shape)
                 below = self.push(source, start, start.position, None, STORES)
                 start.outputs.append(Output(below, value, number, start.position))
-                start.reasons.append(Reason(name, "the first value of carry {}", (number,), node))
+                text = "what it tests" if node.op is ops.COND else "the first value of carry {}"
+                start.reasons.append(Reason(name, text, (number,), node))
                 value.makers.append(start)
         value.makers.append(loop)
 
