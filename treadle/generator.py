@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 
-from treadle.engine import trace
+from treadle.engine import inside, trace
 from treadle.engine.trace import JitError
 from treadle.ir.meaning import threefry
 from treadle.ir.node import Node
@@ -40,7 +40,11 @@ def manual_seed(seed: int) -> None:
 
 def next_key() -> int | Node:
     """The next key, a uint64: Threefry of a counter under the seed. While a function is traced: a
-    number that is drawn anew at each call of it."""
+    number that is drawn anew at each call of it. Inside vmap: as its `randomness` says."""
+    return inside.keyed(_next_key) if inside.scopes else _next_key()
+
+
+def _next_key() -> int | Node:
     tracing = trace.current()
     return next_keys(1)[0] if tracing is None else tracing.new_key()
 

@@ -27,7 +27,7 @@ import numpy as np
 from treadle import config
 from treadle import tensor as face
 from treadle.dims import Dim
-from treadle.engine import trace
+from treadle.engine import inside, trace
 from treadle.engine.capture import Captured
 from treadle.engine.footprint import Memory, footprint
 from treadle.engine.guards import PLAIN, Guards, Item
@@ -216,7 +216,7 @@ class Jit:
 
     # ---- calling ---------------------------------------------------------------------------------
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if trace.current() is not None:  # part of another captured function
+        if inside.opened() or trace.current() is not None:  # part of another function's program
             return self.function(*args, **named)
         with LOCK:
             last = self.last

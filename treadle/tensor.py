@@ -17,6 +17,7 @@ import numpy as np
 from treadle import convert, dims, generator
 from treadle.collector import without_collector
 from treadle.engine import device as devices
+from treadle.engine import inside
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
 from treadle.engine.history import fold, is_tracked, requirer, track, unfold, untrack
@@ -242,6 +243,8 @@ class Tensor(Vocabulary, Cell):
                 "this tensor requires a gradient and is changed in place: wrap it in "
                 "`with treadle.no_grad():`, or write x = x + .. to make a new tensor"
             )
+        if inside.scopes:
+            inside.forbid_change(self, "an assignment")
         with LOCK:  # what changes during a trace is what the traced function does
             if self._requires_grad:
                 self._track(memory.defer(build.stop_gradient(node), self.device, self.node))
@@ -353,6 +356,11 @@ class Tensor(Vocabulary, Cell):
                 "backward: no gradient flows from this tensor to one with requires_grad=True: what "
                 "is between them is detached, an integer, or a comparison"
             )
+        if inside.scopes:
+            for leaf in found:
+                cell = requirer(leaf)
+                if cell is not None:
+                    inside.forbid_change(cell, "backward()")
         with LOCK:
             for leaf, node in zip(found, fold(found.values(), folded), strict=True):
                 cell = requirer(leaf)

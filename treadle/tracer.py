@@ -14,7 +14,7 @@ from typing import Any
 
 from treadle.collector import without_collector
 from treadle.engine import device as devices
-from treadle.engine import failure, trace
+from treadle.engine import failure, inside, trace
 from treadle.engine.capture import Captured
 from treadle.engine.cell import NO_BINDINGS, Cell, bind, live
 from treadle.engine.guards import PLAIN, Guards, Item
@@ -477,8 +477,13 @@ def resolved(roots: Sequence[Node]) -> list[Node]:
 
 
 def leaves_below(roots: Sequence[Node]) -> list[Node]:
-    """The leaves in memory that the roots read."""
-    return [node for node in toposort(roots) if node.op is ops.BUFFER]
+    """The leaves in memory that the roots read. RuntimeError if they read what was left over from
+    another function, whose values are gone."""
+    order = toposort(roots)
+    for node in order:
+        if node.op is ops.PLACEHOLDER:
+            raise inside.refusal(node)
+    return [node for node in order if node.op is ops.BUFFER]
 
 
 def _carrying(roots: Sequence[Node], learning: set[Node]) -> set[int]:

@@ -66,12 +66,16 @@ def readers(leaves: Iterable[Node], besides: set[Any]) -> list[Cell]:
 
 
 def dependants(values: dict[Any, Node], leaves: Iterable[Node]) -> list[Any]:
-    """The keys whose node depends on one of the leaves."""
+    """The keys whose node depends on one of the leaves, without those that have no value outside of
+    the function that they were left over from (engine/inside.py)."""
     found = set(leaves)
+    unreal: set[Node] = set()
     for node in toposort(values.values()):
         if not found.isdisjoint(node.src):
             found.add(node)
-    return [key for key, node in values.items() if node in found]
+        if node.op is ops.PLACEHOLDER or (unreal and not unreal.isdisjoint(node.src)):
+            unreal.add(node)
+    return [key for key, node in values.items() if node in found and node not in unreal]
 
 
 def bind(into: dict[str, int], more: dict[str, int]) -> dict[str, int]:

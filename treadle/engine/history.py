@@ -67,10 +67,17 @@ def unfold(root: Node) -> tuple[Node, dict[Node, Node]]:
 
     RuntimeError if something that a remembered node was computed from has been overwritten.
     """
+    (whole,), folded = unfold_all([root])
+    return whole, folded
+
+
+def unfold_all(roots: Sequence[Node]) -> tuple[list[Node], dict[Node, Node]]:
+    """`unfold`, for several values at once."""
+    roots = list(roots)
     folded: dict[Node, Node] = {}
     while True:
         found: dict[Node, Node] = {}
-        for node in toposort(root):
+        for node in toposort(roots):
             if node.op is not ops.BUFFER:
                 continue
             slot = node.arg[0]
@@ -85,8 +92,8 @@ def unfold(root: Node) -> tuple[Node, dict[Node, Node]]:
                 memory.history[slot] = before, clock
                 found[node] = before
         if not found:
-            return root, folded
-        (root,) = substitute([root], found)
+            return roots, folded
+        roots = substitute(roots, found)
         values = substitute(list(folded), found)
         folded = dict(zip(values, folded.values(), strict=True))
         folded |= {before: leaf for leaf, before in found.items()}

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from treadle.engine import device as devices
+from treadle.engine import inside
 from treadle.engine.cell import Cell, bind, dependants, readers
 from treadle.engine.history import carries_gradient, remember
 from treadle.engine.storage import Buffer, memory
@@ -168,6 +169,8 @@ def _find_device(root: Node) -> str:
             return str(node.arg[2])
         if node.op is ops.COPY:
             return str(node.arg)
+        if node.op is ops.PLACEHOLDER and (place := inside.device_of_parameter(node)):
+            return place
         if node not in seen:
             seen.add(node)
             stack.extend(reversed(node.src))
@@ -187,11 +190,7 @@ def number_leaves(jobs: Sequence[Job], order: Sequence[Node]) -> dict[Node, int]
         if node.op is ops.BUFFER:
             masks[node] = bits[node] = 1 << len(bits)
         elif node.op is ops.PLACEHOLDER:
-            raise RuntimeError(
-                "a value inside the body of scan, while_loop or cond cannot be read (item, numpy, "
-                "print, if): the body is traced once, and its values exist only while it runs; "
-                "choose by where() or cond()"
-            )
+            raise inside.refusal(node)
         else:
             mask = 0
             for source in node.src:

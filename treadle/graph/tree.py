@@ -48,10 +48,10 @@ LEAF = Structure(None)
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves from left to right, and the structure that puts them back."""
-    opened = _opened(tree)
-    if opened is None:
+    top = opened(tree)
+    if top is None:
         return [tree], LEAF
-    kind, keys, held = opened
+    kind, keys, held = top
     leaves: list[Any] = []
     parts = []
     for part in held:
@@ -61,7 +61,7 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     return leaves, Structure(kind, keys, tuple(parts))
 
 
-def _opened(tree: Any) -> tuple[type, tuple[Any, ...], list[Any]] | None:
+def opened(tree: Any) -> tuple[type, tuple[Any, ...], list[Any]] | None:
     """(kind, keys, what it holds) of the topmost part of a tree; None for a leaf."""
     if tree is None:
         return type(None), (), []
@@ -111,7 +111,7 @@ def leaves_like(structure: Structure, tree: Any) -> list[Any]:
         elif part is None:
             stack += [(below, None) for below in reversed(wanted.parts)]
         else:
-            kind, keys, held = _opened(part) or (None, (), [])
+            kind, keys, held = opened(part) or (None, (), [])
             if (kind, keys, len(held)) != (wanted.kind, wanted.keys, len(wanted.parts)):
                 raise ValueError(f"of structure {flatten(part)[1]}, which must be {wanted}")
             stack += reversed(list(zip(wanted.parts, held)))

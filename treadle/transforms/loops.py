@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from treadle.engine.cell import NO_BINDINGS, bind, live
+from treadle.engine.inside import inside
 from treadle.graph import loops
 from treadle.graph import scan as scans
 from treadle.graph.tree import flatten
@@ -30,7 +31,7 @@ def scan(
     >>> sums.tolist()
     [1.0, 3.0, 6.0]
     """
-    call = _Traced(init, xs)
+    call = _Traced("scan", init, xs)
 
     def body(carry: Any, x: Any) -> Any:
         returned = f(carry, x)
@@ -60,7 +61,7 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
     >>> while_loop(lambda y: (y * y - 2).abs() > 1e-6, lambda y: (y + 2 / y) / 2, x).item()
     1.4142135381698608
     """
-    call = _Traced(init)
+    call = _Traced("while_loop", init)
     last = loops.while_loop(call.traced(condition), call.traced(body), nodes(init))
     return call.tensors(last)
 
@@ -84,7 +85,7 @@ def cond(
     >>> cond(x.sum() > 4, lambda x: x * 10, lambda x: -x, x).tolist()
     [-1.0, -2.0]
     """
-    call = _Traced(predicate, operands)
+    call = _Traced("cond", predicate, operands)
     result = loops.cond(
         nodes(predicate),
         call.traced(true_function),
@@ -96,11 +97,15 @@ def cond(
 
 
 class _Traced:
-    """A call of a loop: the values of the Variables in all that it gets, uses and returns."""
+    """A call of a loop: the values of the Variables in all that it gets, uses and returns, and the
+    device of what it gets."""
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, name: str, *arguments: Any) -> None:
+        self.name = name
         self.bindings = NO_BINDINGS
         self.note(arguments)
+        given = (leaf for leaf in flatten(arguments)[0] if isinstance(leaf, Tensor))
+        self.device = next((leaf.device for leaf in given), "")
 
     def note(self, tree: Any) -> None:
         for leaf in flatten(tree)[0]:
@@ -111,7 +116,10 @@ class _Traced:
         """A function of tensors as one of nodes."""
 
         def run(*arguments: Any) -> Any:
-            returned = f(*[self.tensors(argument) for argument in arguments])
+            with inside(self.name) as scope:
+                for own in flatten(arguments)[0]:
+                    scope.adopt(own, self.device)
+                returned = f(*[self.tensors(argument) for argument in arguments])
             self.note(returned)
             return nodes(returned)
 

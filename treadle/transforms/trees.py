@@ -27,4 +27,5 @@ def kind(value: Any) -> str:
     """A value that should have been another, in few words."""
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
-    return f"a {type(value).__name__}"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

@@ -1,0 +1,112 @@
+"""Stand-ins: what a function gets for the arguments that it is differentiated by.
+
+A stand-in is a leaf of its own with the argument's value. So values can be read inside of the
+function, and what the function computes depends on it and on nothing that merely equals it.
+`given` maps each stand-in to the argument's node, which takes its place at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from treadle.engine.cell import NO_BINDINGS, bind
+from treadle.engine.history import track
+from treadle.engine.storage import memory
+from treadle.graph.body import substitute
+from treadle.graph.tree import Structure, flatten, unflatten
+from treadle.ir.node import Node
+from treadle.tensor import Tensor
+from treadle.transforms.trees import kind
+
+
+def picked(
+    name: str, args: Sequence[Any], numbers: Iterable[int], given: dict[Node, Node]
+) -> tuple[list[Any], list[Any]]:
+    """(arguments, those that `numbers` name) of a call by the transform `name`, with stand-ins in
+    these. TypeError if there is no such argument."""
+    inner = list(args)
+    trees = []
+    for number in numbers:
+        if not -len(args) <= number < len(args):
+            number_given = "1 was" if len(args) == 1 else f"{len(args)} were"
+            raise TypeError(f"{name}: there is no argument {number}: {number_given} given")
+        inner[number] = stand_ins(name, args[number], given)
+        trees.append(inner[number])
+    return inner, trees
+
+
+def stand_ins(name: str, tree: Any, given: dict[Node, Node]) -> Any:
+    """The tree with a stand-in for each tensor."""
+    leaves, structure = flatten(tree)
+    return unflatten(structure, [_stand_in(name, leaf, given) for leaf in leaves])
+
+
+def _stand_in(name: str, leaf: Any, given: dict[Node, Node]) -> Tensor:
+    if not isinstance(leaf, Tensor):
+        raise TypeError(
+            f"{name}: arguments to differentiate by are tensors, not {type(leaf).__name__}: bind "
+            "what is none, as in lambda x: f(x, 2)"
+        )
+    if not leaf.dtype.is_float:
+        raise TypeError(
+            f"{name}: only floating-point tensors have a derivative; an argument is {leaf.dtype}: "
+            "bind it, as in lambda x: f(x, indices)"
+        )
+    stand_in = memory.defer(leaf.node, leaf.device)
+    given[stand_in] = leaf.node
+    argument = Tensor._of(stand_in, leaf.bindings)
+    track(argument, stand_in)  # a value read inside the function keeps its history
+    return argument
+
+
+def nodes_of(tree: Any) -> list[Node]:
+    """The node of every tensor in a tree."""
+    return [leaf.node for leaf in flatten(tree)[0]]
+
+
+def split(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    """(what is differentiated, what is not) of a result."""
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError(
+            f"{name}: with has_aux the function must return (result, aux), not {kind(result)}"
+        )
+    return result
+
+
+def outputs_of(name: str, result: Any) -> tuple[list[Tensor], Structure, dict[str, int]]:
+    """The tensors of a result, its structure, and the values of the Variables in their shapes.
+    TypeError if it holds anything else."""
+    leaves, structure = flatten(result)
+    bindings = NO_BINDINGS
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise TypeError(
+                f"{name}: the function must return tensors, in tuples, lists and dictionaries; it "
+                f"returned {kind(leaf)}"
+            )
+        bindings = bind(bindings, leaf.bindings)
+    return leaves, structure, bindings
+
+
+def finished(
+    roots: Iterable[Node], given: dict[Node, Node], bindings: dict[str, int]
+) -> list[Tensor]:
+    """Graphs over stand-ins as tensors of the arguments themselves."""
+    return [Tensor._of(node, bindings) for node in substitute(roots, given)]
+
+
+def outside(tree: Any, given: dict[Node, Node]) -> Any:
+    """A tree of results with the arguments in the place of their stand-ins."""
+    leaves, structure = flatten(tree)
+    held = [leaf.node for leaf in leaves if isinstance(leaf, Tensor)]
+    left = iter(substitute(held, given))
+    return unflatten(
+        structure,
+        [
+            Tensor._of(next(left), leaf.bindings) if isinstance(leaf, Tensor) else leaf
+            for leaf in leaves
+        ],
+    )
