@@ -464,7 +464,7 @@ def _gone(jitted: weakref.ref[Jit], key: int, _: object) -> None:
 # ---- small questions -----------------------------------------------------------------------------
 def _settings() -> tuple[Any, ...]:
     """What changes a program beside the function and its arguments."""
-    return (face._recording, *map(_value, _KNOBS))
+    return (face.mode.recording, *map(_value, _KNOBS))
 
 
 def _kind(tensor: Tensor) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ assignment, gradients.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -32,7 +33,14 @@ from treadle.ir.dtype import DType
 from treadle.ir.node import Node, toposort
 from treadle.vocabulary import Vocabulary
 
-_recording = True  # False inside no_grad()
+
+class _Mode(threading.local):
+    """What holds in this thread. recording: False inside no_grad()."""
+
+    recording = True
+
+
+mode = _Mode()
 
 
 class Tensor(Vocabulary, Cell):
@@ -81,7 +89,7 @@ class Tensor(Vocabulary, Cell):
     def _of(cls, node: Node, bindings: dict[str, int] = NO_BINDINGS) -> Tensor:
         """The Tensor of a node; inside `no_grad` no gradient flows back through it."""
         self = object.__new__(cls)
-        Cell.__init__(self, node if _recording else build.stop_gradient(node), bindings)
+        Cell.__init__(self, node if mode.recording else build.stop_gradient(node), bindings)
         self.grad = None
         self._requires_grad = False
         return self
@@ -238,7 +246,7 @@ class Tensor(Vocabulary, Cell):
         return self
 
     def _put(self, node: Node, bindings: dict[str, int]) -> None:
-        if self._requires_grad and _recording:
+        if self._requires_grad and mode.recording:
             raise RuntimeError(
                 "this tensor requires a gradient and is changed in place: wrap it in "
                 "`with treadle.no_grad():`, or write x = x + .. to make a new tensor"
@@ -253,7 +261,7 @@ class Tensor(Vocabulary, Cell):
             target = self.target
             if target is None and self.node.op is ops.BUFFER and not memory.is_deferred(self.node):
                 target = self.node
-            self.put(node if _recording else build.stop_gradient(node), target)
+            self.put(node if mode.recording else build.stop_gradient(node), target)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         node, bindings = convert.operand(value, self)
@@ -437,23 +445,21 @@ class Tensor(Vocabulary, Cell):
 @contextmanager
 def enable_grad() -> Iterator[None]:
     """Inside, gradients are recorded again, also within `no_grad()`."""
-    global _recording
-    before, _recording = _recording, True
+    before, mode.recording = mode.recording, True
     try:
         yield
     finally:
-        _recording = before
+        mode.recording = before
 
 
 @contextmanager
 def no_grad() -> Iterator[None]:
     """Inside, results do not carry gradients, and tensors that require one may be assigned."""
-    global _recording
-    before, _recording = _recording, False
+    before, mode.recording = mode.recording, False
     try:
         yield
     finally:
-        _recording = before
+        mode.recording = before
 
 
 def _unpickle(array: np.ndarray, dtype: DType, device: str, requires_grad: bool) -> Tensor:

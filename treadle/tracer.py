@@ -16,7 +16,7 @@ from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine import failure, inside, trace
 from treadle.engine.capture import Captured
-from treadle.engine.cell import NO_BINDINGS, Cell, bind, live
+from treadle.engine.cell import NO_BINDINGS, Cell, bind, live, with_values
 from treadle.engine.guards import PLAIN, Guards, Item
 from treadle.engine.history import carries_gradient, remember, track, untrack
 from treadle.engine.jobs import settled
@@ -138,6 +138,8 @@ def flows(tensor: Tensor) -> bool:
 def _settle() -> None:
     """Compute everything that is pending, and give every tensor a leaf of its own."""
     pending = [cell for cell in live() if not settled(cell)]
+    if inside.some_are_left():
+        pending = with_values(dict(zip(pending, resolved([cell.node for cell in pending]))))
     try:
         realize(pending)
     except Exception:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -344,3 +345,22 @@ def test_an_array_joins_the_device_of_the_tensor_beside_it():
     assert (x + np.float32([1, 1])).tolist() == [2, 3]
     assert (np.float32([1, 1]) + x).device == "INTERP"
     assert x[np.array([1, 0])].tolist() == [2, 1]
+
+
+def test_no_grad_is_of_one_thread():
+    entered, left = threading.Event(), threading.Event()
+
+    def work():
+        with treadle.no_grad():
+            entered.set()
+            left.wait(10)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    entered.wait(10)
+    try:
+        x = Tensor([2.0], requires_grad=True)
+        assert (x * x).requires_grad
+    finally:
+        left.set()
+        thread.join()

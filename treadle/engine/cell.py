@@ -55,7 +55,7 @@ def live() -> list[Cell]:
 
 def pending_assigns() -> list[Cell]:
     """The cells whose assigned value has not been realized."""
-    return [cell for cell in live() if cell.target is not None]
+    return with_values({cell: cell.node for cell in live() if cell.target is not None})
 
 
 def readers(leaves: Iterable[Node], besides: set[Any]) -> list[Cell]:
@@ -65,17 +65,23 @@ def readers(leaves: Iterable[Node], besides: set[Any]) -> list[Cell]:
     return list(dependants(candidates, leaves))
 
 
-def dependants(values: dict[Any, Node], leaves: Iterable[Node]) -> list[Any]:
-    """The keys whose node depends on one of the leaves, without those that have no value outside of
-    the function that they were left over from (engine/inside.py)."""
-    found = set(leaves)
+def with_values(values: dict[Any, Node]) -> list[Any]:
+    """The keys whose node has a value: not those that are left over from inside of a function
+    (engine/inside.py)."""
     unreal: set[Node] = set()
+    for node in toposort(values.values()):
+        if node.op is ops.PLACEHOLDER or (unreal and not unreal.isdisjoint(node.src)):
+            unreal.add(node)
+    return [key for key, node in values.items() if node not in unreal]
+
+
+def dependants(values: dict[Any, Node], leaves: Iterable[Node]) -> list[Any]:
+    """The keys whose node depends on one of the leaves, and has a value."""
+    found = set(leaves)
     for node in toposort(values.values()):
         if not found.isdisjoint(node.src):
             found.add(node)
-        if node.op is ops.PLACEHOLDER or (unreal and not unreal.isdisjoint(node.src)):
-            unreal.add(node)
-    return [key for key, node in values.items() if node in found and node not in unreal]
+    return with_values({key: node for key, node in values.items() if node in found})
 
 
 def bind(into: dict[str, int], more: dict[str, int]) -> dict[str, int]:

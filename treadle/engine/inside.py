@@ -83,6 +83,11 @@ def forbid_change(cell: Cell, what: str) -> None:
             )
 
 
+def some_are_left() -> bool:
+    """Whether parameters of functions are alive, inside of these or left over from them."""
+    return bool(_homes)
+
+
 def device_of_parameter(node: Node) -> str:
     """The device of a parameter; "" if nothing is known of it."""
     return _homes[node][1] if node in _homes else ""
