@@ -110,7 +110,7 @@ class Variant:
 
     def settings_hold(self) -> bool:
         """Whether the knobs and no_grad are set as they were."""
-        if self.settings[0] is not face._recording:
+        if self.settings[0] is not face.mode.recording:
             return False
         if self.settings_seen != config.Knob.settings:
             if self.settings != _settings():

@@ -161,8 +161,8 @@ class _Memory:
             self.buffers[slot] = buffer
         return node
 
-    def _gone(self, reference: Reference) -> None:
-        """Nobody holds the leaf any more."""
+    def _gone(self, reference: Reference, leave: Callable[..., None] = leave) -> None:
+        """Nobody holds the leaf any more. (A default: as in `Buffer.__del__`.)"""
         key = self.alive.pop(reference)
         leave(key)
         slot = key[3][0]
