@@ -139,6 +139,7 @@ class Captured:
         outputs, in_place = self.schedule.outputs, self.schedule.in_place
         self.results = recipe.results
         self.kinds_out = [(root.dtype, root.shape) for root in recipe.roots]
+        self.results_out = [(root, *self.kinds_out[root]) for root in self.results]
         self.infos = [self.schedule.buffers[number] for number in outputs]
         self.symbolic = bool(self.program.variables or self.program.sizes or self.native.sizes)
         self.symbolic |= any(type(n) is not int for info in self.infos for n in info.shape)
@@ -184,10 +185,12 @@ class Captured:
         self.carrying = {
             root: not gone.isdisjoint(toposort(recipe.roots[root])) for root in recipe.carrying
         }  # root -> whether what it was computed from is overwritten
-        # beside what is overwritten in place
+        # (beside what is overwritten in place)
         self.has_effects = bool(
             self.replaced or self.swapped or self.closed.arguments or self.cleared or self.carrying
         )
+        # nothing is left to do after the native call but to hand out results in memory of their own
+        self.is_plain = not (self.has_effects or self.has_gradients or self.copies or owners)
 
     def _number_temporaries(self) -> None:
         """One block of memory holds the arena and every scratch buffer of known size."""
@@ -239,14 +242,21 @@ class Captured:
             held[root] = buffer = Buffer(size)
             if slot:
                 slots[slot] = buffer.address
-        call = Call(arguments, closed.cells, floats, keys, variables)
-        hand_out_gradients = self.has_gradients and self.gradients.place(call)
         block = self._place_temporaries(variables) if self.needs_memory else None
         for position, slot in self.float_slots:
             slots[slot] = _LONG.unpack(_DOUBLE.pack(floats[position]))[0]
         for position, slot in self.key_slots:
             slots[slot] = _signed(keys[position])
-        self._launch(call)
+        if self.is_plain:
+            self._launch(arguments, floats, keys, variables)
+            make, device, leaf = self.make, self.device, memory.leaf
+            return [
+                make(leaf(dtype, shape, device, held[root]), variables)
+                for root, dtype, shape in self.results_out
+            ]
+        call = Call(arguments, closed.cells, floats, keys, variables)
+        hand_out_gradients = self.has_gradients and self.gradients.place(call)
+        self._launch(arguments, floats, keys, variables)
         del block  # not before: from here on others may write to this memory
         if self.copies:
             self._copy(call, held)
@@ -254,7 +264,13 @@ class Captured:
             self.gradients.hand_out(call)
         return self._hand_out(call, held)
 
-    def _launch(self, call: Call) -> None:
+    def _launch(
+        self,
+        arguments: Sequence[Any],
+        floats: Sequence[float],
+        keys: Sequence[int],
+        variables: dict[str, int],
+    ) -> None:
         """The native call."""
         records, flag, kept = self.native.records, self.flag, self.kept
         if kept is not None and (
@@ -264,16 +280,17 @@ class Captured:
         flag[0] = 0
         try:
             if config.DEBUG.value:
-                self.program.run_timed(self.runner, records, call.variables)
+                self.program.run_timed(self.runner, records, variables)
             else:
                 self.runner.run(records)
         except BaseException:
             memory.disturb()
             if not records.completed:
-                self.gradients.drop(call)
+                self.gradients.drop(Call(arguments, self.closed.cells, floats, keys, variables))
             raise
         if flag[0]:
             memory.disturb()
+            call = Call(arguments, self.closed.cells, floats, keys, variables)
             self.gradients.drop(call)
             raise self._out_of_range(flag[0], call)
         if kept is not None and kept.clock < 0:
@@ -330,10 +347,9 @@ class Captured:
         """Put values into cells; the results as tensors."""
         make, variables = self.make, call.variables
         results = []
-        for root in self.results:
+        for root, dtype, shape in self.results_out:
             # (one without memory of its own is in that of a donated argument)
             buffer = held[root] if root in held else memory[call.cells[self.owner_of[root]].node]
-            dtype, shape = self.kinds_out[root]
             results.append(make(memory.leaf(dtype, shape, self.device, buffer), variables))
         if self.has_effects:
             self._put_effects(call, held, results)

@@ -139,7 +139,7 @@ class Guards:
             name, value = self._pending.popleft()
             self._visit(name, value)
         self._reads = [view.read for view in self.views if view.read is not None]
-        self._lives = [view.live for view in self.views if view.live is not None]
+        self._lives = [*(view.live for view in self.views if view.live is not None), _THE_END]
         self.views.sort(key=lambda view: view.live is not None)  # in the order of `_now`
         del self._seen, self._pending
         self._free = self._find_unguarded()
@@ -159,7 +159,9 @@ class Guards:
 
     def _now(self) -> Iterator[Any]:
         """Every item as it is now, and END."""
-        return chain(*[read() for read in self._reads], *self._lives, _THE_END)
+        if not self._reads:
+            return chain.from_iterable(self._lives)
+        return chain(*[read() for read in self._reads], *self._lives)
 
     def hold(self) -> bool:
         """Whether every item is the same object as at the trace."""

@@ -145,10 +145,6 @@ class _Memory:
         self.alive: dict[Reference, Key] = {}  # every leaf alive, with its place among nodes
         self.waiting: dict[int, Reference] = {}  # the deferred ones by their slots
         self.numbers = count(FIRST_SLOT)
-        self.tables: tuple[dict[int, Any], ...] = (
-            self.deferred, self.waiting, self.tracked, self.history, self.versions,
-        )  # fmt: skip
-        self.sets = (self.spent, self.watched)
         self.when_gone = self._gone  # (one object for all; it lives as long as a leaf does)
 
     def leaf(self, dtype: DType, shape: Shape, device: str, buffer: Buffer | None = None) -> Node:
@@ -167,12 +163,18 @@ class _Memory:
         leave(key)
         slot = key[3][0]
         self.buffers.pop(slot, None)
-        for table in self.tables:
-            if table:
-                table.pop(slot, None)
-        for numbers in self.sets:
-            if numbers:
-                numbers.discard(slot)
+        if slot in self.versions:
+            del self.versions[slot]
+        if slot in self.watched:
+            self.watched.discard(slot)
+        if slot in self.tracked:
+            del self.tracked[slot]
+        if slot in self.history:
+            del self.history[slot]
+        if slot in self.deferred:
+            del self.deferred[slot], self.waiting[slot]
+        if slot in self.spent:
+            self.spent.discard(slot)
 
     def defer(self, value: Node, device: str, target: Node | None = None) -> Node:
         """A new leaf that stands for `value`, computed when somebody needs it. So a parameter has
