@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from treadle import Tensor, nn
+from treadle import Tensor, checkpoint, nn
 
 
 class Block(nn.Module):
@@ -29,11 +29,19 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """layers blocks of a width; logits over a vocabulary at every position."""
+    """layers blocks of a width; logits over a vocabulary at every position. again: whether the
+    derivative computes what is inside of a block again."""
 
     def __init__(
-        self, layers: int, width: int, heads: int, vocabulary: int, context: int = 1024
+        self,
+        layers: int,
+        width: int,
+        heads: int,
+        vocabulary: int,
+        context: int = 1024,
+        again: bool = False,
     ) -> None:
+        self.again = again
         self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(context, width)
         self.blocks = [Block(width, heads) for _ in range(layers)]
@@ -42,7 +50,7 @@ class Transformer(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         x = self.tokens(ids) + self.positions(Tensor.arange(ids.shape[1]))
         for block in self.blocks:
-            x = block(x)
+            x = checkpoint(block)(x) if self.again else block(x)
         return self.norm(x) @ self.tokens.weight.transpose(0, 1)
 
 

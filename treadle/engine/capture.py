@@ -202,16 +202,11 @@ class Captured:
             if slot not in kept:
                 slots.append(slot)
                 offsets.append(offset)
-        self.scratch: list[tuple[int, Node]] = []
-        for slot, wanted in self.program.scratch:
-            if slot in kept:
-                continue
-            if isinstance(wanted, int):
-                slots.append(slot)
-                offsets.append(size)
-                size += -(-wanted // ALIGNMENT) * ALIGNMENT
-            else:
-                self.scratch.append((slot, wanted))
+        scratch, scratch_bytes = self.program.place_scratch(kept)
+        slots += [slot for slot, _ in scratch]
+        offsets += [size + offset for _, offset in scratch]
+        size += scratch_bytes
+        self.scratch = [each for each in self.program.scratch if not isinstance(each[1], int)]
         self.block_bytes = size
         self.needs_memory = bool(size or self.scratch)
         self.block_slots = np.array(slots, np.int64)

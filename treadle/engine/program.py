@@ -7,7 +7,7 @@ numbers; the values of variables) and calls the runner once, which does the kern
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from treadle import config
 from treadle.backend.base import Backend
 from treadle.engine.compile import Compiler
-from treadle.engine.storage import Buffer, memory
+from treadle.engine.storage import ALIGNMENT, Buffer, memory
 from treadle.ir import index, ops
 from treadle.ir.node import Node, toposort
 from treadle.log import emit
@@ -150,6 +150,7 @@ class Program:
         self.checks: list[Node] = []
         self.slots = Slots()
         self.scratch: list[tuple[int, Size]] = []  # (slot, bytes)
+        self.phases: dict[int, int] = {}  # slot of a scratch buffer -> the phase of its call
         self.steps = self._steps(schedule.items)
         self.builder = builder
         self.native = Native(self.steps, self.slots, builder)
@@ -163,6 +164,9 @@ class Program:
         ]
         self.temporary_slots = np.array([slot for slot, _ in placed], np.int64)
         self.temporary_offsets = np.array([offset for _, offset in placed], np.int64)
+        placed, self.scratch_bytes = self.place_scratch()
+        self.scratch_slots = np.array([slot for slot, _ in placed], np.int64)
+        self.scratch_offsets = np.array([offset for _, offset in placed], np.int64)
         self.variables = [(what[1], slot) for what, slot in known.items() if what[0] == "variable"]
         self.sizes = [(what[1], slot) for what, slot in known.items() if what[0] == "size"]
         self.timed: list[tuple[Step, Native]] | None = None
@@ -196,6 +200,19 @@ class Program:
                 steps.append(Phase(phase, tuple(calls) if turn == 0 else (), hold))
         return tuple(steps)
 
+    def place_scratch(self, besides: Container[int] = ()) -> tuple[list[tuple[int, int]], int]:
+        """([(slot, offset)], bytes): places for the scratch buffers of known size in one block of
+        memory. Calls of different phases use the same places. besides: other slots."""
+        placed = []
+        ends: dict[int, int] = {}
+        for slot, size in self.scratch:
+            if isinstance(size, int) and slot not in besides:
+                phase = self.phases[slot]
+                offset = ends.get(phase, 0)
+                placed.append((slot, offset))
+                ends[phase] = offset + -(-size // ALIGNMENT) * ALIGNMENT
+        return placed, max(ends.values(), default=0)
+
     def _launches(self, call: Call) -> list[Launched]:
         """The functions of a call's kernel, in order. Their last parameter is the code of the
         call's first check."""
@@ -206,6 +223,7 @@ class Program:
         for size in compiled.scratch:
             scratch.append(self.slots.of(("scratch", len(self.scratch))))
             self.scratch.append((scratch[-1], size))
+            self.phases[scratch[-1]] = call.phase
         launches = []
         for launch, address in zip(compiled.launches, compiled.addresses, strict=True):
             slots = [self._slot(call, kind, which, scratch) for kind, which in launch.params]
@@ -283,10 +301,14 @@ class Program:
             arena = Buffer(self.schedule.arena)
             held.append(arena)
             slots[self.temporary_slots] = self.temporary_offsets + arena.address
+        if self.scratch_bytes:
+            block = Buffer(self.scratch_bytes)
+            held.append(block)
+            slots[self.scratch_slots] = self.scratch_offsets + block.address
         for slot, size in self.scratch:
-            buffer = Buffer(index.evaluate(size, variables))
-            held.append(buffer)
-            slots[slot] = buffer.address
+            if not isinstance(size, int):
+                held.append(Buffer(index.evaluate(size, variables)))
+                slots[slot] = held[-1].address
         return held
 
     def run_timed(self, runner: Any, own: Any, variables: dict[str, int]) -> None:
