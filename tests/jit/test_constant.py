@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treadle import Tensor, Variable, jit, log, nn, no_grad, scan
+from treadle import Tensor, Variable, checkpoint, cond, grad, jit, log, nn, no_grad, scan
 from treadle.engine import capture
 from treadle.engine.constant import Division
 from treadle.engine.storage import allocator, memory
@@ -377,3 +377,34 @@ def test_a_change_does_not_trace_again() -> None:
             f(x)
             model.weight.mul_(2)
     assert len(traces) == 1
+
+
+def test_a_predicate_that_is_the_same_at_every_call_keeps_its_memory() -> None:
+    """What tests a branch is read, too: its memory is not that of a later temporary."""
+    state = Tensor(np.linspace(-1, 2, 64, dtype=np.float32).reshape(8, 8)).realize()
+
+    def layer(x: Tensor, w: Tensor) -> Tensor:
+        return cond(x.sum() > 0, lambda x: (x @ w).tanh(), lambda x: (x @ w).sin(), x)
+
+    def loss(weights: list[Tensor]) -> Tensor:
+        x = state
+        for w in weights:
+            x = checkpoint(layer)(x, w)
+        return (x * x).sum()
+
+    weights = [Tensor(np.full((8, 8), sign * 0.1, np.float32)).realize() for sign in (-1, 1, 1)]
+    want, captured = grad(loss)(weights), jit(grad(loss))
+    for _ in range(2):
+        for got, expected in zip(captured(weights), want, strict=True):
+            assert np.array_equal(got.numpy(), expected.numpy())
+
+
+def test_a_branch_that_is_not_chosen_is_not_run_before_all_calls() -> None:
+    """Although its inputs are the same at every call: it might fail."""
+    table, place = Tensor([1.0, 2.0]).realize(), Tensor([7]).realize()
+    chosen = jit(
+        lambda x: cond(x.sum() > 0, lambda x: table[place].clone() + x, lambda x: x * 2, x)
+    )
+    assert chosen(Tensor([-1.0])).tolist() == [-2.0]
+    with pytest.raises(IndexError):
+        chosen(Tensor([1.0])).tolist()

@@ -35,13 +35,13 @@ def divide(steps: Sequence[Step], same: set[int], writable: set[int]) -> Divisio
     other such launches wrote. writable: the slots of memory that may be kept.
 
     A slot with several writers holds several values in the course of a program, and counts as
-    none. So a launch inside a loop may go before it: it does the same in every trip.
+    none. So a launch inside a loop may go before it: it does the same in every trip. But what a
+    test decides may not run at all (an index out of range would be reported): it stays.
     """
-    launches = list(_launches(steps))
-    writers = Counter(slot for launch in launches for slot in launch.writes)
+    writers = Counter(slot for launch in _launches(steps) for slot in launch.writes)
     known, read = set(same), set[int]()
     moved: set[int] = set()  # by id: equal launches are two
-    for launch in launches:
+    for launch in _launches(steps, tested=False):
         alone = launch.writes <= writable and all(writers[slot] == 1 for slot in launch.writes)
         if alone and launch.reads <= known and isinstance(launch.tasks, int):
             moved.add(id(launch))
@@ -50,16 +50,25 @@ def divide(steps: Sequence[Step], same: set[int], writable: set[int]) -> Divisio
     phases: list[Phase] = []
     rest = _without(steps, moved, phases)
     read_later = {slot for launch in _launches(rest) for slot in launch.reads}
+    read_later |= {repeat.test for repeat in _repeats(rest)}
     return Division(tuple(phases), read & same, rest, (known - same) & read_later)
 
 
-def _launches(steps: Sequence[Step]) -> Iterator[Launched]:
-    """Every launch, in order."""
+def _launches(steps: Sequence[Step], tested: bool = True) -> Iterator[Launched]:
+    """Every launch, in order; tested: also those in loops that a test may end."""
+    for step in steps:
+        if not isinstance(step, Repeat):
+            yield from step.launches
+        elif tested or not step.test:
+            yield from _launches(step.steps, tested)
+
+
+def _repeats(steps: Sequence[Step]) -> Iterator[Repeat]:
+    """Every loop, also those inside of others."""
     for step in steps:
         if isinstance(step, Repeat):
-            yield from _launches(step.steps)
-        else:
-            yield from step.launches
+            yield step
+            yield from _repeats(step.steps)
 
 
 def _without(steps: Sequence[Step], moved: set[int], phases: list[Phase]) -> tuple[Step, ...]:
