@@ -1,12 +1,12 @@
 """The batching table: every row against a loop over examples."""
 
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from gradcheck import leaf, weighted
 from samples import SAMPLES
+from transformcheck import SIZE, check_batched, examples
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import batching, call, loops, scan
@@ -19,7 +19,6 @@ from treadle.ir.dtype import float64, int64, uint64
 from treadle.ir.node import Node, toposort
 
 RANDOM = np.random.default_rng(23)
-SIZE = 3
 X = RANDOM.uniform(0.5, 1.5, (3, 4))
 COUNTS = RANDOM.integers(1, 50, (3, 4))
 KEYS = np.array([3, 2**40], np.uint64)
@@ -67,37 +66,9 @@ def test_every_row_has_a_sample() -> None:
     assert set(SAMPLES) | set(MORE) == set(batching.BATCHING)
 
 
-def examples(array: np.ndarray) -> np.ndarray:
-    """As many variants of an array, stacked."""
-    if array.dtype.kind == "f":
-        return np.stack([array * (1 + 0.1 * n) for n in range(SIZE)])
-    return np.stack([np.roll(array, n, axis=-1) for n in range(SIZE)])
-
-
-def check(f: Callable[..., Node], arrays: Sequence[np.ndarray]) -> None:
-    """f of a batch of each subset of its arguments, against f of each example."""
-    nodes = [leaf(i, a) for i, a in enumerate(arrays)]
-    y = f(*nodes)
-    for flags in product((False, True), repeat=len(arrays)):
-        stacked = [examples(a) if flag else a for a, flag in zip(arrays, flags)]
-        own = [leaf(100 + i, a) for i, a in enumerate(stacked)]
-        given = {node: new for node, new, flag in zip(nodes, own, flags) if flag}
-        ((found, has),) = batched([y], given, SIZE)
-        if not has:  # no example is below it
-            assert found is y
-            assert set(given).isdisjoint(toposort(y))
-            continue
-        assert found.shape == (SIZE, *y.shape) and found.dtype is y.dtype
-        (got,) = evaluate([found], dict(zip((*nodes, *own), (*arrays, *stacked))))
-        for n in range(SIZE):
-            one = [a[n] if flag else a for a, flag in zip(stacked, flags)]
-            (want,) = evaluate([y], dict(zip(nodes, one)))
-            np.testing.assert_allclose(got[n], want, rtol=1e-12, atol=1e-14)
-
-
 @pytest.mark.parametrize(("f", "arrays"), CASES)
 def test_row(f: Callable[..., Node], arrays: tuple[np.ndarray, ...]) -> None:
-    check(f, arrays)
+    check_batched(f, arrays)
 
 
 @pytest.mark.parametrize(("f", "arrays"), CASES)
@@ -110,7 +81,7 @@ def test_batched_twice(f: Callable[..., Node], arrays: tuple[np.ndarray, ...]) -
         ((both, _),) = batched([f(first, *nodes[1:])], {first: pair}, 2)
         return both
 
-    check(twice, arrays)
+    check_batched(twice, arrays)
 
 
 @pytest.mark.parametrize("op", SAMPLES, ids=lambda op: op.name)
@@ -127,7 +98,7 @@ def test_derivatives_of_rows(op: ops.Op) -> None:
             moved = [t for t in tangents(found, given) if t is not None]
             return b.alu(ops.ADD, weighted(found, 2), weighted(moved, 3))
 
-        check(derived, arrays)
+        check_batched(derived, arrays)
 
 
 # ---- what stays unbatched ------------------------------------------------------------------------
@@ -192,7 +163,7 @@ def test_outputs_of_pairs() -> None:
         value, place = b.reduce("argmax", (x, where), 1)
         return b.alu(ops.ADD, value, b.cast(place, float64))
 
-    check(f, (X,))
+    check_batched(f, (X,))
 
 
 XS = RANDOM.standard_normal((5, 3))
@@ -217,7 +188,7 @@ def recurrence(h: Node, xs: Node, w: Node, reverse: bool = False) -> Node:
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_loop(reverse: bool) -> None:
-    check(lambda *nodes: recurrence(*nodes, reverse), (START, XS, WEIGHT))
+    check_batched(lambda *nodes: recurrence(*nodes, reverse), (START, XS, WEIGHT))
 
 
 def test_a_loop_for_all_examples_is_one_loop() -> None:
@@ -236,7 +207,7 @@ def test_derivatives_of_a_loop() -> None:
         moved = tangents(found, {node: b.alu(ops.COS, node) for node in nodes})
         return b.alu(ops.ADD, weighted(found, 2), weighted([t for t in moved if t], 3))
 
-    check(derived, (START, XS[:2], WEIGHT))
+    check_batched(derived, (START, XS[:2], WEIGHT))
 
 
 def test_a_loop_that_never_sees_an_example_stays() -> None:
@@ -272,7 +243,7 @@ def test_a_call_for_all_examples_is_a_call() -> None:
     x, w = leaf(0, X), leaf(1, X)
     roots = [b.alu(ops.SIN, b.alu(ops.MUL, x, w)), b.alu(ops.EXP, w)]
     outputs = call.call(roots, [x, w], call.CHECKPOINT)
-    check(lambda x, w: b.alu(ops.ADD, *call.call(roots, [x, w], call.CHECKPOINT)), (X, X))
+    check_batched(lambda x, w: b.alu(ops.ADD, *call.call(roots, [x, w], call.CHECKPOINT)), (X, X))
     found = batched(outputs, {x: leaf(2, examples(X))}, SIZE)
     assert [has for _, has in found] == [True, False]
     assert {y.src[0].op for y, _ in found} == {ops.CALL}

@@ -1,12 +1,13 @@
 """The JVP table: every row against finite differences, and against the table of VJPs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import pytest
 from gradcheck import leaf, weighted
 from samples import SAMPLES, TIED, X
+from transformcheck import Moving, check_forward
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import build as b
@@ -39,59 +40,9 @@ def test_whatever_has_a_vjp_has_a_jvp() -> None:
     assert zero <= {op for op, rule in forward.JVP.items() if rule is forward.nothing}
 
 
-class Moving:
-    """Nodes for arrays, and for a direction in which the floating ones move."""
-
-    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
-        self.arrays = list(arrays)
-        self.nodes = [leaf(i, a) for i, a in enumerate(arrays)]
-        self.moving = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"]
-        self.directions = [RANDOM.standard_normal(arrays[i].shape) for i in self.moving]
-        self.tangents = [leaf(100 + i, d) for i, d in enumerate(self.directions)]
-        self.given = dict(zip((self.nodes[i] for i in self.moving), self.tangents))
-
-    def evaluate(self, roots: Sequence[Node], step: float = 0.0) -> list[np.ndarray]:
-        arrays = list(self.arrays)
-        for i, direction in zip(self.moving, self.directions):
-            arrays[i] = arrays[i] + step * direction
-        return evaluate(
-            roots, dict(zip((*self.nodes, *self.tangents), (*arrays, *self.directions)))
-        )
-
-    def difference(self, root: Node, step: float) -> np.ndarray:
-        ahead, behind = self.evaluate([root], step), self.evaluate([root], -step)
-        return (ahead[0] - behind[0]) / (2 * step)
-
-
-def check(f: Callable[..., Node], arrays: Sequence[np.ndarray], step: float = 1e-5) -> None:
-    """First and second order against finite differences, and against reverse mode."""
-    moving = Moving(arrays)
-    y = f(*moving.nodes)
-    for _ in range(2):
-        ((value, tangent),) = pushed([y], moving.given)
-        if tangent is None:
-            tangent = b.zeros_like(y)
-        assert (tangent.shape, tangent.dtype) == (y.shape, y.dtype)
-        tolerance = 1e-5
-        found = moving.evaluate([value, y, tangent])
-        np.testing.assert_array_equal(found[0], found[1])
-        np.testing.assert_allclose(
-            found[2], moving.difference(y, step), rtol=tolerance, atol=tolerance
-        )
-        # <g, J t> = <J' g, t>
-        g = b.alu(ops.COS, b.alu(ops.ADD, y, 0.3))
-        derived = gradients([y], [g], list(moving.given), unreached="zero")
-        inner = [
-            b.reduce("add", b.alu(ops.MUL, d, t)) for d, t in zip(derived, moving.given.values())
-        ]
-        sides = moving.evaluate([b.reduce("add", b.alu(ops.MUL, g, tangent)), *inner])
-        np.testing.assert_allclose(sides[0], sum(sides[1:]), rtol=1e-7, atol=1e-9)
-        y = tangent
-
-
 @pytest.mark.parametrize(("f", "arrays", "step"), CASES)
 def test_row(f: Callable[..., Node], arrays: tuple[np.ndarray, ...], step: float) -> None:
-    check(f, arrays, step)
+    check_forward(f, arrays, step)
 
 
 @pytest.mark.parametrize(("f", "arrays", "step"), CASES)
@@ -194,7 +145,7 @@ def recurrence(h: Node, xs: Node, w: Node, reverse: bool = False) -> Node:
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_loop(reverse: bool) -> None:
-    check(lambda *nodes: recurrence(*nodes, reverse), (START, XS, WEIGHT))
+    check_forward(lambda *nodes: recurrence(*nodes, reverse), (START, XS, WEIGHT))
 
 
 def test_one_loop_computes_values_and_tangents() -> None:

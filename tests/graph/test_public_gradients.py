@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from gradcheck import check, leaf
+from transformcheck import check_batched, check_forward
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import (  # noqa: F401  (importing them fills the table)
@@ -103,6 +104,16 @@ def test_gradients(name):
     if name == "expand_as":
         wanted = [0]
     check(lambda *nodes: call(function, *nodes), *arrays, wanted=wanted, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_forward_mode_and_batches(name):
+    """Tangents to second order, and many examples at once."""
+    function = METHODS[name].function
+    arrays, call = CASES.get(name, ((X if name in POSITIVE else S,), lambda f, x: f(x)))
+    f = lambda *nodes: call(function, *nodes)  # noqa: E731
+    check_forward(f, arrays)
+    check_batched(f, arrays)
 
 
 @pytest.mark.parametrize("power", [2, 3, -1, -2, 0.5, -0.5, 1.7])
