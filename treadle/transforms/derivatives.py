@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from treadle.engine.cell import NO_BINDINGS, bind
-from treadle.engine.history import fold, unfold, unfold_all
+from treadle.engine.history import unfold, unfold_all
 from treadle.graph import build
 from treadle.graph.grad import gradients
 from treadle.graph.tree import flatten, unflatten
@@ -52,8 +52,8 @@ def value_and_grad(
         seed = build.const(1, result.dtype, result.node.shape)
         wanted = nodes_of(trees)
         root, folded = unfold(result.node)
-        found = fold(gradients([root], [seed], wanted, unreached="zero"), folded)
-        own, *parts = finished([result.node, *found], given, result.bindings)
+        found = gradients([root], [seed], wanted, unreached="zero")
+        own, *parts = finished([root, *found], folded, given, result.bindings)
         derived = unflatten(flatten(trees)[1], parts)
         value = (own, outside(aux, given)) if has_aux else own
         return value, derived[0] if isinstance(argnums, int) else tuple(derived)
@@ -97,14 +97,15 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
                 raise TypeError(f"vjp: a cotangent must be a tensor, not {kind(part)}")
         ends, folded = unfold_all(roots)
         seeds = [part.node for part in parts]
-        found = fold(gradients(ends, seeds, wanted, unreached="zero"), folded)
+        found = gradients(ends, seeds, wanted, unreached="zero")
         joined = bindings
         for part in parts:
             joined = bind(joined, part.bindings)
-        back: tuple[Any, ...] = unflatten(flatten(trees)[1], finished(found, given, joined))
+        tensors = finished(found, folded, given, joined)
+        back: tuple[Any, ...] = unflatten(flatten(trees)[1], tensors)
         return back
 
-    outputs = unflatten(structure, finished(roots, given, bindings))
+    outputs = unflatten(structure, finished(*unfold_all(roots), given, bindings))
     return (outputs, pullback, outside(aux, given)) if has_aux else (outputs, pullback)
 
 

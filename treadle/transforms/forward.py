@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from treadle.engine.cell import bind
-from treadle.engine.history import fold, unfold_all
+from treadle.engine.history import unfold_all
 from treadle.graph import build, shapes
 from treadle.graph.batching import batched, with_axis
 from treadle.graph.body import parameter
@@ -54,7 +54,7 @@ def jvp(
     roots, folded = unfold_all([leaf.node for leaf in leaves])
     pairs = pushed(roots, dict(zip(nodes_of(trees), [move.node for move in moves])))
     moved = [build.zeros_like(value) if t is None else t for value, t in pairs]
-    found = finished(fold([*(value for value, _ in pairs), *moved], folded), given, bindings)
+    found = finished([*(value for value, _ in pairs), *moved], folded, given, bindings)
     outputs = unflatten(structure, found[: len(leaves)])
     changes = unflatten(structure, found[len(leaves) :])
     return (outputs, changes, outside(aux, given)) if has_aux else (outputs, changes)
@@ -125,7 +125,7 @@ def jacobian(
                 )
         inputs = nodes_of(trees)
         roots, folded = unfold_all([leaf.node for leaf in leaves])
-        found = finished(fold(rows(roots, inputs), folded), given, bindings)
+        found = finished(rows(roots, inputs), folded, given, bindings)
         parts = []
         for first in range(0, len(found), len(inputs) or 1):
             tree = unflatten(flatten(trees)[1], found[first : first + len(inputs)])

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from treadle.engine.cell import NO_BINDINGS, bind
-from treadle.engine.history import track
+from treadle.engine.cell import NO_BINDINGS, bind, dependants
+from treadle.engine.history import carries_gradient, fold, track, unfold_all
 from treadle.engine.storage import memory
 from treadle.graph.body import substitute
 from treadle.graph.tree import Structure, flatten, unflatten
-from treadle.ir.node import Node
+from treadle.ir import ops
+from treadle.ir.node import Node, toposort
 from treadle.tensor import Tensor
 from treadle.transforms.trees import kind
 
@@ -92,21 +93,32 @@ def outputs_of(name: str, result: Any) -> tuple[list[Tensor], Structure, dict[st
 
 
 def finished(
-    roots: Iterable[Node], given: dict[Node, Node], bindings: dict[str, int]
+    roots: Iterable[Node],
+    folded: dict[Node, Node],
+    given: dict[Node, Node],
+    bindings: dict[str, int],
 ) -> list[Tensor]:
-    """Graphs over stand-ins as tensors of the arguments themselves."""
-    return [Tensor._of(node, bindings) for node in substitute(roots, given)]
+    """Unfolded graphs over stand-ins as tensors of the arguments themselves.
+
+    Where a value was read inside, it is used instead of being computed once more; but not if the
+    arguments may be differentiated in their turn: what the value was computed from is a stand-in.
+    """
+    leaves = [node for node in toposort(given.values()) if node.op is ops.BUFFER]
+    if folded and carries_gradient(leaves):
+        below = set(dependants({node: node for node in folded}, given)) | set(given)
+        folded = {node: leaf for node, leaf in folded.items() if node not in below}
+    return [Tensor._of(node, bindings) for node in substitute(fold(roots, folded), given)]
 
 
 def outside(tree: Any, given: dict[Node, Node]) -> Any:
     """A tree of results with the arguments in the place of their stand-ins."""
     leaves, structure = flatten(tree)
+    bindings = NO_BINDINGS
+    for leaf in leaves:
+        if isinstance(leaf, Tensor):
+            bindings = bind(bindings, leaf.bindings)
     held = [leaf.node for leaf in leaves if isinstance(leaf, Tensor)]
-    left = iter(substitute(held, given))
+    left = iter(finished(*unfold_all(held), given, bindings))
     return unflatten(
-        structure,
-        [
-            Tensor._of(next(left), leaf.bindings) if isinstance(leaf, Tensor) else leaf
-            for leaf in leaves
-        ],
+        structure, [next(left) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
     )
