@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, getcontext
+from fractions import Fraction
+from math import comb
 
 import numpy as np
 
@@ -154,6 +156,68 @@ PI = 16 * atan(ONE / 5) - 4 * atan(ONE / 239)
 LN2 = Decimal(2).ln()
 
 
+def erfcx(a: Decimal) -> Decimal:
+    """e^(a^2) (1 - erf(a)) for a >= 0: by erf, or by the continued fraction of Laplace."""
+    if a < 3:
+        return (a * a).exp() * (1 - erf(a))
+    rest = a
+    for n in range(300, 0, -1):
+        rest = a + Decimal(n) / 2 / rest
+    return 1 / (PI.sqrt() * rest)
+
+
+def erfcinv(q: Decimal) -> Decimal:
+    """The y >= 0 with 1 - erf(y) = q, for q <= 1: Newton's steps on ln(1 - erf(y)) - ln(q)."""
+    y = (-q.ln()).sqrt() if q < 1 else Decimal(0)
+    for _ in range(200):
+        scaled = erfcx(y)
+        step = (scaled.ln() - y * y - q.ln()) * scaled * PI.sqrt() / 2
+        y += step
+        if abs(step) < Decimal("1e-45"):
+            break
+    return y
+
+
+def bernoulli(count: int) -> list[Fraction]:
+    """The Bernoulli numbers B2, B4 .. as many as asked for."""
+    found = [Fraction(1)]
+    for m in range(1, 2 * count + 1):
+        found.append(-sum(comb(m + 1, k) * b for k, b in enumerate(found)) / (m + 1))
+    return found[2::2]
+
+
+BERNOULLI = [Decimal(b.numerator) / b.denominator for b in bernoulli(25)]
+
+
+def stirling(x: Decimal) -> Decimal:
+    """ln gamma(x) - ((x - 1/2) ln(x) - x + ln(2 pi)/2), for x > 0: its series in 1/x^2 far out,
+    brought back by the recurrence of gamma."""
+
+    def main(x: Decimal) -> Decimal:
+        return (x - Decimal("0.5")) * x.ln() - x
+
+    far = x + 60
+    rest = sum(
+        b / (2 * k * (2 * k - 1)) / far ** (2 * k - 1) for k, b in enumerate(BERNOULLI, start=1)
+    )
+    product = ONE
+    for k in range(60):
+        product *= x + k
+    return rest + main(far) - product.ln() - main(x)
+
+
+def log_gamma(x: Decimal) -> Decimal:
+    return (x - Decimal("0.5")) * x.ln() - x + (2 * PI).ln() / 2 + stirling(x)
+
+
+def digamma_rest(x: Decimal) -> Decimal:
+    """ln(x) - 1/(2x) - digamma(x), for x > 0."""
+    far = x + 60
+    rest = sum(b / (2 * k) / far ** (2 * k) for k, b in enumerate(BERNOULLI, start=1))
+    digamma = far.ln() - 1 / (2 * far) - rest - sum(1 / (x + k) for k in range(60))
+    return x.ln() - 1 / (2 * x) - digamma
+
+
 # ---- the rows ------------------------------------------------------------------------------------
 
 
@@ -281,6 +345,57 @@ def erf_far_row(degree: int, edge: str, end: str, middle: str) -> Fit:
     )
 
 
+def erfc_row(degree: int, middle: int, end: str) -> Fit:
+    """(1 + 2a) e^(a^2) erfc(a) = p(t), relative, for t = (a - middle)/(a + middle) and a from 0 to
+    where erfc(a) is 0."""
+
+    def g(t: Decimal) -> Decimal:
+        a = middle * (1 + t) / (1 - t)
+        return (1 + 2 * a) * erfcx(a)
+
+    last = (Decimal(end) - middle) / (Decimal(end) + middle)
+    return row(g, lambda t: 1 / g(t), "-1", last, degree)
+
+
+def erfinv_row(degree: int, low: str, high: str, far: bool) -> Fit:
+    """erfinv(x) = x p(w) with w = -ln(1 - x^2), relative; far: x p(sqrt(w) - 3)."""
+
+    def g(t: Decimal) -> Decimal:
+        w = (t + 3) ** 2 if far else t
+        x = (1 - (-w).exp()).sqrt()
+        return erfcinv((-w).exp() / (1 + x)) / x
+
+    return row(g, lambda t: 1 / g(t), low, high, degree)
+
+
+def log_gamma_row(degree: int) -> Fit:
+    """ln gamma(2 + t) = t p(t), relative, for t in +-1/2."""
+
+    def g(t: Decimal) -> Decimal:
+        return log_gamma(2 + t) / t
+
+    return row(g, lambda t: 1 / g(t), "-0.5001", "0.5001", degree)
+
+
+def stirling_row(degree: int) -> Fit:
+    """ln gamma(x) - ((x - 1/2) ln(x) - x + ln(2 pi)/2) = p(1/x^2)/x, for x from 8 on, relative to
+    ln gamma(8)."""
+    return row(
+        in_square(lambda s: stirling(1 / s) / s),
+        in_square(lambda s: s / 8),
+        "1e-4",
+        "0.01563",
+        degree,
+    )
+
+
+def digamma_row(degree: int) -> Fit:
+    """ln(x) - 1/(2x) - digamma(x) = p(1/x^2)/x^2, for x from 8 on, relative to digamma(8)."""
+    return row(
+        in_square(lambda s: digamma_rest(1 / s) / s**2), lambda z: z / 2, "1e-4", "0.01563", degree
+    )
+
+
 # name, bits -> the fit
 ROWS: dict[tuple[str, int], Callable[[], Fit]] = {
     ("EXP", 32): lambda: exp_row(4),
@@ -303,6 +418,18 @@ ROWS: dict[tuple[str, int], Callable[[], Fit]] = {
     ("ERF_NEAR", 64): lambda: erf_near_row(10, "0.75"),
     ("ERF_FAR", 32): lambda: erf_far_row(7, "0.92", "4", "0"),
     ("ERF_FAR", 64): lambda: erf_far_row(18, "0.75", "5.95", "1"),
+    ("ERFC", 32): lambda: erfc_row(11, 2, "10.2"),
+    ("ERFC", 64): lambda: erfc_row(22, 4, "27.3"),
+    ("ERFINV_NEAR", 32): lambda: erfinv_row(10, "1e-9", "5", far=False),
+    ("ERFINV_NEAR", 64): lambda: erfinv_row(7, "1e-9", "5", far=False),
+    ("ERFINV_FAR", 32): lambda: erfinv_row(10, "-0.77", "1.1", far=True),
+    ("ERFINV_FAR", 64): lambda: erfinv_row(11, "-0.77", "3.1", far=True),
+    ("LOG_GAMMA", 32): lambda: log_gamma_row(9),
+    ("LOG_GAMMA", 64): lambda: log_gamma_row(20),
+    ("STIRLING", 32): lambda: stirling_row(1),
+    ("STIRLING", 64): lambda: stirling_row(5),
+    ("DIGAMMA", 32): lambda: digamma_row(1),
+    ("DIGAMMA", 64): lambda: digamma_row(5),
 }
 
 

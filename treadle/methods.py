@@ -16,10 +16,12 @@ from treadle.dims import Dim
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
 from treadle.graph import (  # noqa: F401  (importing them fills the table)
+    activations,
     convolution,
     creation,
     elementwise,
     embeddings,
+    floating,
     functions,
     indexing,
     linear,
@@ -34,6 +36,8 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     resampling,
     sampling,
     selection,
+    special,
+    trigonometry,
 )
 from treadle.graph.public import METHODS, NAMESPACE, Public
 from treadle.ir import dtype as dt

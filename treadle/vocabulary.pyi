@@ -24,144 +24,6 @@ DTypeLike: TypeAlias = DType | str | type | np.dtype[Any]
 class Vocabulary:
     """The public names as methods; Tensor is its one subclass."""
 
-    def conv1d(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        groups: builtins.int = 1,
-    ) -> Tensor:
-        """The convolution (cross-correlation) of x with a weight, over 1 dimension(s)."""
-
-    def conv1d_(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        groups: builtins.int = 1,
-    ) -> Tensor:
-        """`conv1d`, with the result put into this tensor. Returns it."""
-
-    def conv2d(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        groups: builtins.int = 1,
-    ) -> Tensor:
-        """The convolution (cross-correlation) of x with a weight, over 2 dimension(s)."""
-
-    def conv2d_(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        groups: builtins.int = 1,
-    ) -> Tensor:
-        """`conv2d`, with the result put into this tensor. Returns it."""
-
-    def conv3d(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        groups: builtins.int = 1,
-    ) -> Tensor:
-        """The convolution (cross-correlation) of x with a weight, over 3 dimension(s)."""
-
-    def conv3d_(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        groups: builtins.int = 1,
-    ) -> Tensor:
-        """`conv3d`, with the result put into this tensor. Returns it."""
-
-    def conv_transpose1d(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        output_padding: Sizes = 0,
-        groups: builtins.int = 1,
-        dilation: Sizes = 1,
-    ) -> Tensor:
-        """The adjoint of a convolution with the same arguments, over 1 dimension(s)."""
-
-    def conv_transpose1d_(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        output_padding: Sizes = 0,
-        groups: builtins.int = 1,
-        dilation: Sizes = 1,
-    ) -> Tensor:
-        """`conv_transpose1d`, with the result put into this tensor. Returns it."""
-
-    def conv_transpose2d(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        output_padding: Sizes = 0,
-        groups: builtins.int = 1,
-        dilation: Sizes = 1,
-    ) -> Tensor:
-        """The adjoint of a convolution with the same arguments, over 2 dimension(s)."""
-
-    def conv_transpose2d_(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        output_padding: Sizes = 0,
-        groups: builtins.int = 1,
-        dilation: Sizes = 1,
-    ) -> Tensor:
-        """`conv_transpose2d`, with the result put into this tensor. Returns it."""
-
-    def conv_transpose3d(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        output_padding: Sizes = 0,
-        groups: builtins.int = 1,
-        dilation: Sizes = 1,
-    ) -> Tensor:
-        """The adjoint of a convolution with the same arguments, over 3 dimension(s)."""
-
-    def conv_transpose3d_(
-        self,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        output_padding: Sizes = 0,
-        groups: builtins.int = 1,
-        dilation: Sizes = 1,
-    ) -> Tensor:
-        """`conv_transpose3d`, with the result put into this tensor. Returns it."""
-
     def add(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
         """x + alpha * other."""
 
@@ -517,127 +379,133 @@ class Vocabulary:
     def lerp_(self, end: Operand, weight: Operand) -> Tensor:
         """`lerp`, with the result put into this tensor. Returns it."""
 
-    @overload
-    @staticmethod
-    def full(
-        size: Any,
-        fill_value: builtins.bool | builtins.int | builtins.float,
-        *,
-        dtype: DTypeLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """A tensor of a shape filled with one number, which decides the dtype unless one is
-        given."""
+    def exp(self) -> Tensor:
+        """e to the power x, in floating point."""
 
-    @overload
-    @staticmethod
-    def full(
-        *,
-        shape: Any,
-        fill_value: builtins.bool | builtins.int | builtins.float,
-        dtype: DTypeLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """A tensor of a shape filled with one number, which decides the dtype unless one is
-        given."""
+    def exp_(self) -> Tensor:
+        """`exp`, with the result put into this tensor. Returns it."""
 
-    @staticmethod
-    def zeros(
-        *_size: Any,
-        dtype: DTypeLike | None = None,
-        size: Any = ...,
-        shape: Any = ...,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """A tensor of zeros. (`empty` is zeros too: there is no memory without values.)"""
+    def exp2(self) -> Tensor:
+        """2 to the power x, in floating point."""
 
-    @staticmethod
-    def empty(
-        *_size: Any,
-        dtype: DTypeLike | None = None,
-        size: Any = ...,
-        shape: Any = ...,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """A tensor of zeros. (`empty` is zeros too: there is no memory without values.)"""
+    def exp2_(self) -> Tensor:
+        """`exp2`, with the result put into this tensor. Returns it."""
 
-    @staticmethod
-    def ones(
-        *_size: Any,
-        dtype: DTypeLike | None = None,
-        size: Any = ...,
-        shape: Any = ...,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """A tensor of ones."""
+    def expm1(self) -> Tensor:
+        """exp(x) - 1, exact near 0, in floating point."""
 
-    def zeros_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
-        """Zeros in the shape of x, and of its dtype unless one is given."""
+    def expm1_(self) -> Tensor:
+        """`expm1`, with the result put into this tensor. Returns it."""
 
-    def zeros_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`zeros_like`, with the result put into this tensor. Returns it."""
+    def log(self) -> Tensor:
+        """The natural logarithm; -inf of 0, NaN below, in floating point."""
 
-    def empty_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
-        """Zeros in the shape of x, and of its dtype unless one is given."""
+    def log_(self) -> Tensor:
+        """`log`, with the result put into this tensor. Returns it."""
 
-    def empty_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`empty_like`, with the result put into this tensor. Returns it."""
+    def log2(self) -> Tensor:
+        """The logarithm to base 2; -inf of 0, NaN below, in floating point."""
 
-    def ones_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
-        """Ones in the shape of x, and of its dtype unless one is given."""
+    def log2_(self) -> Tensor:
+        """`log2`, with the result put into this tensor. Returns it."""
 
-    def ones_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`ones_like`, with the result put into this tensor. Returns it."""
+    def log1p(self) -> Tensor:
+        """log(1 + x), exact near 0, in floating point."""
 
-    def full_like(
-        self,
-        fill_value: builtins.bool | builtins.int | builtins.float,
-        *,
-        dtype: DTypeLike | None = None,
-    ) -> Tensor:
-        """One number in the shape of x, and of its dtype unless one is given."""
+    def log1p_(self) -> Tensor:
+        """`log1p`, with the result put into this tensor. Returns it."""
 
-    def full_like_(
-        self,
-        fill_value: builtins.bool | builtins.int | builtins.float,
-        *,
-        dtype: DTypeLike | None = None,
-    ) -> Tensor:
-        """`full_like`, with the result put into this tensor. Returns it."""
+    def sqrt(self) -> Tensor:
+        """The square root; NaN below 0, in floating point."""
 
-    @staticmethod
-    def eye(
-        n: Size,
-        m: Size | None = None,
-        *,
-        dtype: DTypeLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """The matrix of n rows and m columns (n unless given) with ones on its diagonal."""
+    def sqrt_(self) -> Tensor:
+        """`sqrt`, with the result put into this tensor. Returns it."""
 
-    @staticmethod
-    def arange(
-        start: Any,
-        end: Any = None,
-        step: Any = 1,
-        *,
-        dtype: DTypeLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """start, start + step .. up to, without, `end`; with one number, from 0 up to it. int64 if
-        all numbers are ints, else float32; an integer `dtype` truncates the numbers first."""
+    def sin(self) -> Tensor:
+        """The sine of x radians, in floating point."""
 
-    @staticmethod
-    def linspace(
-        start: Any,
-        end: Any,
-        steps: builtins.int,
-        *,
-        dtype: DTypeLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or
-        0-d tensors."""
+    def sin_(self) -> Tensor:
+        """`sin`, with the result put into this tensor. Returns it."""
+
+    def cos(self) -> Tensor:
+        """The cosine of x radians, in floating point."""
+
+    def cos_(self) -> Tensor:
+        """`cos`, with the result put into this tensor. Returns it."""
+
+    def tan(self) -> Tensor:
+        """The tangent of x radians, in floating point."""
+
+    def tan_(self) -> Tensor:
+        """`tan`, with the result put into this tensor. Returns it."""
+
+    def atan(self) -> Tensor:
+        """The angle, in radians, whose tangent is x, in floating point."""
+
+    def atan_(self) -> Tensor:
+        """`atan`, with the result put into this tensor. Returns it."""
+
+    def tanh(self) -> Tensor:
+        """The hyperbolic tangent, in floating point."""
+
+    def tanh_(self) -> Tensor:
+        """`tanh`, with the result put into this tensor. Returns it."""
+
+    def erf(self) -> Tensor:
+        """The error function, in floating point."""
+
+    def erf_(self) -> Tensor:
+        """`erf`, with the result put into this tensor. Returns it."""
+
+    def log10(self) -> Tensor:
+        """The logarithm to base 10, in floating point; -inf of 0, NaN below."""
+
+    def log10_(self) -> Tensor:
+        """`log10`, with the result put into this tensor. Returns it."""
+
+    def sinh(self) -> Tensor:
+        """The hyperbolic sine, exact near 0: there, with t = expm1(x), it is (t + t/(t + 1)) /
+        2."""
+
+    def sinh_(self) -> Tensor:
+        """`sinh`, with the result put into this tensor. Returns it."""
+
+    def cosh(self) -> Tensor:
+        """The hyperbolic cosine."""
+
+    def cosh_(self) -> Tensor:
+        """`cosh`, with the result put into this tensor. Returns it."""
+
+    def relu(self) -> Tensor:
+        """x where it is above 0, else 0; NaN stays NaN."""
+
+    def relu_(self) -> Tensor:
+        """`relu`, with the result put into this tensor. Returns it."""
+
+    def sigmoid(self) -> Tensor:
+        """1 / (1 + exp(-x))."""
+
+    def sigmoid_(self) -> Tensor:
+        """`sigmoid`, with the result put into this tensor. Returns it."""
+
+    def silu(self) -> Tensor:
+        """x * sigmoid(x)."""
+
+    def silu_(self) -> Tensor:
+        """`silu`, with the result put into this tensor. Returns it."""
+
+    def swish(self) -> Tensor:
+        """x * sigmoid(x)."""
+
+    def swish_(self) -> Tensor:
+        """`swish`, with the result put into this tensor. Returns it."""
+
+    def gelu(self, approximate: str = "none") -> Tensor:
+        """x times the probability that a normal variable is below x: x/2 * (1 + erf(x/sqrt 2));
+        with approximate="tanh", x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))."""
+
+    def gelu_(self, approximate: str = "none") -> Tensor:
+        """`gelu`, with the result put into this tensor. Returns it."""
 
     def reshape(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
         """The elements in row-major order in another shape, given as sizes or as one tuple; one
@@ -927,133 +795,48 @@ class Vocabulary:
     def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         """`triu`, with the result put into this tensor. Returns it."""
 
-    def exp(self) -> Tensor:
-        """e to the power x, in floating point."""
+    def matmul(self, other: Array) -> Tensor:
+        """The matrix product `@`: (.., m, k) @ (.., k, n) -> (.., m, n), leading dimensions
+        broadcast."""
 
-    def exp_(self) -> Tensor:
-        """`exp`, with the result put into this tensor. Returns it."""
+    def matmul_(self, other: Array) -> Tensor:
+        """`matmul`, with the result put into this tensor. Returns it."""
 
-    def exp2(self) -> Tensor:
-        """2 to the power x, in floating point."""
+    def dot(self, tensor: Array) -> Tensor:
+        """The sum of the products of two vectors."""
 
-    def exp2_(self) -> Tensor:
-        """`exp2`, with the result put into this tensor. Returns it."""
+    def dot_(self, tensor: Array) -> Tensor:
+        """`dot`, with the result put into this tensor. Returns it."""
 
-    def expm1(self) -> Tensor:
-        """exp(x) - 1, exact near 0, in floating point."""
+    def mv(self, vec: Array) -> Tensor:
+        """A matrix times a vector."""
 
-    def expm1_(self) -> Tensor:
-        """`expm1`, with the result put into this tensor. Returns it."""
+    def mv_(self, vec: Array) -> Tensor:
+        """`mv`, with the result put into this tensor. Returns it."""
 
-    def log(self) -> Tensor:
-        """The natural logarithm; -inf of 0, NaN below, in floating point."""
+    def mm(self, mat2: Array) -> Tensor:
+        """A matrix times a matrix."""
 
-    def log_(self) -> Tensor:
-        """`log`, with the result put into this tensor. Returns it."""
+    def mm_(self, mat2: Array) -> Tensor:
+        """`mm`, with the result put into this tensor. Returns it."""
 
-    def log2(self) -> Tensor:
-        """The logarithm to base 2; -inf of 0, NaN below, in floating point."""
+    def bmm(self, mat2: Array) -> Tensor:
+        """As many matrix products as the two tensors have matrices: (b, m, k) with (b, k, n)."""
 
-    def log2_(self) -> Tensor:
-        """`log2`, with the result put into this tensor. Returns it."""
+    def bmm_(self, mat2: Array) -> Tensor:
+        """`bmm`, with the result put into this tensor. Returns it."""
 
-    def log1p(self) -> Tensor:
-        """log(1 + x), exact near 0, in floating point."""
+    def outer(self, vec2: Array) -> Tensor:
+        """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""
 
-    def log1p_(self) -> Tensor:
-        """`log1p`, with the result put into this tensor. Returns it."""
+    def outer_(self, vec2: Array) -> Tensor:
+        """`outer`, with the result put into this tensor. Returns it."""
 
-    def sqrt(self) -> Tensor:
-        """The square root; NaN below 0, in floating point."""
+    def addmm(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * x + alpha * (mat1 @ mat2)."""
 
-    def sqrt_(self) -> Tensor:
-        """`sqrt`, with the result put into this tensor. Returns it."""
-
-    def sin(self) -> Tensor:
-        """The sine of x radians, in floating point."""
-
-    def sin_(self) -> Tensor:
-        """`sin`, with the result put into this tensor. Returns it."""
-
-    def cos(self) -> Tensor:
-        """The cosine of x radians, in floating point."""
-
-    def cos_(self) -> Tensor:
-        """`cos`, with the result put into this tensor. Returns it."""
-
-    def tan(self) -> Tensor:
-        """The tangent of x radians, in floating point."""
-
-    def tan_(self) -> Tensor:
-        """`tan`, with the result put into this tensor. Returns it."""
-
-    def atan(self) -> Tensor:
-        """The angle, in radians, whose tangent is x, in floating point."""
-
-    def atan_(self) -> Tensor:
-        """`atan`, with the result put into this tensor. Returns it."""
-
-    def tanh(self) -> Tensor:
-        """The hyperbolic tangent, in floating point."""
-
-    def tanh_(self) -> Tensor:
-        """`tanh`, with the result put into this tensor. Returns it."""
-
-    def erf(self) -> Tensor:
-        """The error function, in floating point."""
-
-    def erf_(self) -> Tensor:
-        """`erf`, with the result put into this tensor. Returns it."""
-
-    def log10(self) -> Tensor:
-        """The logarithm to base 10, in floating point; -inf of 0, NaN below."""
-
-    def log10_(self) -> Tensor:
-        """`log10`, with the result put into this tensor. Returns it."""
-
-    def sinh(self) -> Tensor:
-        """The hyperbolic sine, exact near 0: there, with t = expm1(x), it is (t + t/(t + 1)) /
-        2."""
-
-    def sinh_(self) -> Tensor:
-        """`sinh`, with the result put into this tensor. Returns it."""
-
-    def cosh(self) -> Tensor:
-        """The hyperbolic cosine."""
-
-    def cosh_(self) -> Tensor:
-        """`cosh`, with the result put into this tensor. Returns it."""
-
-    def relu(self) -> Tensor:
-        """x where it is above 0, else 0; NaN stays NaN."""
-
-    def relu_(self) -> Tensor:
-        """`relu`, with the result put into this tensor. Returns it."""
-
-    def sigmoid(self) -> Tensor:
-        """1 / (1 + exp(-x))."""
-
-    def sigmoid_(self) -> Tensor:
-        """`sigmoid`, with the result put into this tensor. Returns it."""
-
-    def silu(self) -> Tensor:
-        """x * sigmoid(x)."""
-
-    def silu_(self) -> Tensor:
-        """`silu`, with the result put into this tensor. Returns it."""
-
-    def swish(self) -> Tensor:
-        """x * sigmoid(x)."""
-
-    def swish_(self) -> Tensor:
-        """`swish`, with the result put into this tensor. Returns it."""
-
-    def gelu(self, approximate: str = "none") -> Tensor:
-        """x times the probability that a normal variable is below x: x/2 * (1 + erf(x/sqrt 2));
-        with approximate="tanh", x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))."""
-
-    def gelu_(self, approximate: str = "none") -> Tensor:
-        """`gelu`, with the result put into this tensor. Returns it."""
+    def addmm_(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addmm`, with the result put into this tensor. Returns it."""
 
     def sum(
         self,
@@ -1413,198 +1196,6 @@ class Vocabulary:
     def cumsum_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
         """`cumsum`, with the result put into this tensor. Returns it."""
 
-    def embedding(
-        self,
-        weight: Array,
-        padding_idx: builtins.int | None = None,
-        scale_grad_by_freq: builtins.bool = False,
-    ) -> Tensor:
-        """The rows of a table that ids name: ids (..) and weight (rows, ..) give (.., ..)."""
-
-    def embedding_(
-        self,
-        weight: Array,
-        padding_idx: builtins.int | None = None,
-        scale_grad_by_freq: builtins.bool = False,
-    ) -> Tensor:
-        """`embedding`, with the result put into this tensor. Returns it."""
-
-    def embedding_bag(
-        self,
-        weight: Array,
-        offsets: Array | None = None,
-        scale_grad_by_freq: builtins.bool = False,
-        mode: str = "mean",
-        per_sample_weights: Array | None = None,
-        include_last_offset: builtins.bool = False,
-        padding_idx: builtins.int | None = None,
-    ) -> Tensor:
-        """The rows of a table that each bag of ids names, reduced to one: (bags, dimension)."""
-
-    def embedding_bag_(
-        self,
-        weight: Array,
-        offsets: Array | None = None,
-        scale_grad_by_freq: builtins.bool = False,
-        mode: str = "mean",
-        per_sample_weights: Array | None = None,
-        include_last_offset: builtins.bool = False,
-        padding_idx: builtins.int | None = None,
-    ) -> Tensor:
-        """`embedding_bag`, with the result put into this tensor. Returns it."""
-
-    def matmul(self, other: Array) -> Tensor:
-        """The matrix product `@`: (.., m, k) @ (.., k, n) -> (.., m, n), leading dimensions
-        broadcast."""
-
-    def matmul_(self, other: Array) -> Tensor:
-        """`matmul`, with the result put into this tensor. Returns it."""
-
-    def dot(self, tensor: Array) -> Tensor:
-        """The sum of the products of two vectors."""
-
-    def dot_(self, tensor: Array) -> Tensor:
-        """`dot`, with the result put into this tensor. Returns it."""
-
-    def mv(self, vec: Array) -> Tensor:
-        """A matrix times a vector."""
-
-    def mv_(self, vec: Array) -> Tensor:
-        """`mv`, with the result put into this tensor. Returns it."""
-
-    def mm(self, mat2: Array) -> Tensor:
-        """A matrix times a matrix."""
-
-    def mm_(self, mat2: Array) -> Tensor:
-        """`mm`, with the result put into this tensor. Returns it."""
-
-    def bmm(self, mat2: Array) -> Tensor:
-        """As many matrix products as the two tensors have matrices: (b, m, k) with (b, k, n)."""
-
-    def bmm_(self, mat2: Array) -> Tensor:
-        """`bmm`, with the result put into this tensor. Returns it."""
-
-    def outer(self, vec2: Array) -> Tensor:
-        """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""
-
-    def outer_(self, vec2: Array) -> Tensor:
-        """`outer`, with the result put into this tensor. Returns it."""
-
-    def addmm(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """beta * x + alpha * (mat1 @ mat2)."""
-
-    def addmm_(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`addmm`, with the result put into this tensor. Returns it."""
-
-    def mse_loss(self, target: Array, reduction: str = "mean") -> Tensor:
-        """The squared differences. x and target have one shape (they do not broadcast)."""
-
-    def mse_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
-        """`mse_loss`, with the result put into this tensor. Returns it."""
-
-    def l1_loss(self, target: Array, reduction: str = "mean") -> Tensor:
-        """The absolute differences. x and target have one shape (they do not broadcast)."""
-
-    def l1_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
-        """`l1_loss`, with the result put into this tensor. Returns it."""
-
-    def binary_cross_entropy(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
-        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
-
-    def binary_cross_entropy_(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """`binary_cross_entropy`, with the result put into this tensor. Returns it."""
-
-    def binary_crossentropy(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
-        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
-
-    def binary_crossentropy_(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """`binary_crossentropy`, with the result put into this tensor. Returns it."""
-
-    def binary_cross_entropy_with_logits(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
-
-    def binary_cross_entropy_with_logits_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """`binary_cross_entropy_with_logits`, with the result put into this tensor. Returns it."""
-
-    def binary_crossentropy_logits(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
-
-    def binary_crossentropy_logits_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """`binary_crossentropy_logits`, with the result put into this tensor. Returns it."""
-
-    def nll_loss(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-    ) -> Tensor:
-        """-x at the target's class, for logarithms of probabilities x."""
-
-    def nll_loss_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-    ) -> Tensor:
-        """`nll_loss`, with the result put into this tensor. Returns it."""
-
-    def cross_entropy(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-        label_smoothing: builtins.float = 0.0,
-    ) -> Tensor:
-        """The cross entropy of softmax(x) along the classes, and a target: -log of the probability
-        that x gives to the target's class."""
-
-    def cross_entropy_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-        label_smoothing: builtins.float = 0.0,
-    ) -> Tensor:
-        """`cross_entropy`, with the result put into this tensor. Returns it."""
-
     def layer_norm(
         self,
         normalized_shape: Any,
@@ -1928,6 +1519,687 @@ class Vocabulary:
         random_key: Any = ...,
     ) -> Tensor:
         """softmax(query key^T * scale + mask) value, the softmax along the keys."""
+
+    def hardtanh(self, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
+        """x brought into [min_val, max_val]; NaN stays NaN."""
+
+    def hardtanh_(self, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
+        """`hardtanh`, with the result put into this tensor. Returns it."""
+
+    def relu6(self) -> Tensor:
+        """x brought into [0, 6]; NaN stays NaN."""
+
+    def relu6_(self) -> Tensor:
+        """`relu6`, with the result put into this tensor. Returns it."""
+
+    def leaky_relu(self, negative_slope: builtins.float = 0.01) -> Tensor:
+        """x where it is above 0, else negative_slope * x."""
+
+    def leaky_relu_(self, negative_slope: builtins.float = 0.01) -> Tensor:
+        """`leaky_relu`, with the result put into this tensor. Returns it."""
+
+    def prelu(self, weight: Array) -> Tensor:
+        """x where it is above 0, else weight * x."""
+
+    def prelu_(self, weight: Array) -> Tensor:
+        """`prelu`, with the result put into this tensor. Returns it."""
+
+    def rrelu(
+        self,
+        lower: builtins.float = 0.125,
+        upper: builtins.float = 0.3333333333333333,
+        training: builtins.bool = False,
+        *,
+        random_key: Any = ...,
+    ) -> Tensor:
+        """x where it is above 0, else a slope times x: random, uniform from `lower` to `upper`, in
+        training; else the middle of the two. random_key: as of `dropout`."""
+
+    def threshold(self, threshold: builtins.float, value: builtins.float) -> Tensor:
+        """x where it is above `threshold`, else `value`, in the dtype of x; NaN stays NaN."""
+
+    def threshold_(self, threshold: builtins.float, value: builtins.float) -> Tensor:
+        """`threshold`, with the result put into this tensor. Returns it."""
+
+    def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
+        """x, but 0 from -lambd to lambd; NaN stays NaN."""
+
+    def hardshrink_(self, lambd: builtins.float = 0.5) -> Tensor:
+        """`hardshrink`, with the result put into this tensor. Returns it."""
+
+    def softshrink(self, lambd: builtins.float = 0.5) -> Tensor:
+        """x moved towards 0 by lambd, and 0 from -lambd to lambd; NaN stays NaN."""
+
+    def softshrink_(self, lambd: builtins.float = 0.5) -> Tensor:
+        """`softshrink`, with the result put into this tensor. Returns it."""
+
+    def hardsigmoid(self) -> Tensor:
+        """x/6 + 1/2 brought into [0, 1]."""
+
+    def hardsigmoid_(self) -> Tensor:
+        """`hardsigmoid`, with the result put into this tensor. Returns it."""
+
+    def hardswish(self) -> Tensor:
+        """x * hardsigmoid(x): 0 up to -3, x from 3 on, x (x + 3)/6 between."""
+
+    def hardswish_(self) -> Tensor:
+        """`hardswish`, with the result put into this tensor. Returns it."""
+
+    def elu(self, alpha: builtins.float = 1.0) -> Tensor:
+        """x where it is above 0, else alpha * (exp(x) - 1)."""
+
+    def elu_(self, alpha: builtins.float = 1.0) -> Tensor:
+        """`elu`, with the result put into this tensor. Returns it."""
+
+    def selu(self) -> Tensor:
+        """`elu` with the two constants that keep mean 0 and variance 1."""
+
+    def selu_(self) -> Tensor:
+        """`selu`, with the result put into this tensor. Returns it."""
+
+    def celu(self, alpha: builtins.float = 1.0) -> Tensor:
+        """x where it is above 0, else alpha * (exp(x/alpha) - 1): smooth for every alpha."""
+
+    def celu_(self, alpha: builtins.float = 1.0) -> Tensor:
+        """`celu`, with the result put into this tensor. Returns it."""
+
+    def softplus(self, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
+        """log(1 + exp(beta * x)) / beta; x itself where beta * x is above `threshold`."""
+
+    def softplus_(self, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
+        """`softplus`, with the result put into this tensor. Returns it."""
+
+    def logsigmoid(self) -> Tensor:
+        """log(sigmoid(x)), exact where sigmoid itself would be 0."""
+
+    def logsigmoid_(self) -> Tensor:
+        """`logsigmoid`, with the result put into this tensor. Returns it."""
+
+    def mish(self) -> Tensor:
+        """x * tanh(log(1 + exp(x)))."""
+
+    def mish_(self) -> Tensor:
+        """`mish`, with the result put into this tensor. Returns it."""
+
+    def quick_gelu(self) -> Tensor:
+        """x * sigmoid(1.702 x), which is near gelu."""
+
+    def softsign(self) -> Tensor:
+        """x / (1 + |x|)."""
+
+    def softsign_(self) -> Tensor:
+        """`softsign`, with the result put into this tensor. Returns it."""
+
+    def tanhshrink(self) -> Tensor:
+        """x - tanh(x)."""
+
+    def tanhshrink_(self) -> Tensor:
+        """`tanhshrink`, with the result put into this tensor. Returns it."""
+
+    def softmin(
+        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
+        """`softmax` of -x. dtype: what x is cast to first."""
+
+    def softmin_(
+        self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
+        """`softmin`, with the result put into this tensor. Returns it."""
+
+    def glu(self, dim: builtins.int = -1, *, axis: builtins.int = ...) -> Tensor:
+        """The first half of x along a dimension times the sigmoid of the second half."""
+
+    def glu_(self, dim: builtins.int = -1, *, axis: builtins.int = ...) -> Tensor:
+        """`glu`, with the result put into this tensor. Returns it."""
+
+    def gumbel_softmax(
+        self,
+        tau: builtins.float = 1.0,
+        hard: builtins.bool = False,
+        dim: builtins.int = -1,
+        *,
+        axis: builtins.int = ...,
+        random_key: Any = ...,
+    ) -> Tensor:
+        """A draw from the categorical distribution with logits x along a dimension, made smooth:
+        softmax((x + gumbel noise) / tau). hard: one-hot, with the derivative of the smooth one."""
+
+    def conv1d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """The convolution (cross-correlation) of x with a weight, over 1 dimension(s)."""
+
+    def conv1d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """`conv1d`, with the result put into this tensor. Returns it."""
+
+    def conv2d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """The convolution (cross-correlation) of x with a weight, over 2 dimension(s)."""
+
+    def conv2d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """`conv2d`, with the result put into this tensor. Returns it."""
+
+    def conv3d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """The convolution (cross-correlation) of x with a weight, over 3 dimension(s)."""
+
+    def conv3d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        """`conv3d`, with the result put into this tensor. Returns it."""
+
+    def conv_transpose1d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """The adjoint of a convolution with the same arguments, over 1 dimension(s)."""
+
+    def conv_transpose1d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """`conv_transpose1d`, with the result put into this tensor. Returns it."""
+
+    def conv_transpose2d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """The adjoint of a convolution with the same arguments, over 2 dimension(s)."""
+
+    def conv_transpose2d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """`conv_transpose2d`, with the result put into this tensor. Returns it."""
+
+    def conv_transpose3d(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """The adjoint of a convolution with the same arguments, over 3 dimension(s)."""
+
+    def conv_transpose3d_(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        output_padding: Sizes = 0,
+        groups: builtins.int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """`conv_transpose3d`, with the result put into this tensor. Returns it."""
+
+    @overload
+    @staticmethod
+    def full(
+        size: Any,
+        fill_value: builtins.bool | builtins.int | builtins.float,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A tensor of a shape filled with one number, which decides the dtype unless one is
+        given."""
+
+    @overload
+    @staticmethod
+    def full(
+        *,
+        shape: Any,
+        fill_value: builtins.bool | builtins.int | builtins.float,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A tensor of a shape filled with one number, which decides the dtype unless one is
+        given."""
+
+    @staticmethod
+    def zeros(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A tensor of zeros. (`empty` is zeros too: there is no memory without values.)"""
+
+    @staticmethod
+    def empty(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A tensor of zeros. (`empty` is zeros too: there is no memory without values.)"""
+
+    @staticmethod
+    def ones(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A tensor of ones."""
+
+    def zeros_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Zeros in the shape of x, and of its dtype unless one is given."""
+
+    def zeros_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`zeros_like`, with the result put into this tensor. Returns it."""
+
+    def empty_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Zeros in the shape of x, and of its dtype unless one is given."""
+
+    def empty_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`empty_like`, with the result put into this tensor. Returns it."""
+
+    def ones_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Ones in the shape of x, and of its dtype unless one is given."""
+
+    def ones_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`ones_like`, with the result put into this tensor. Returns it."""
+
+    def full_like(
+        self,
+        fill_value: builtins.bool | builtins.int | builtins.float,
+        *,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """One number in the shape of x, and of its dtype unless one is given."""
+
+    def full_like_(
+        self,
+        fill_value: builtins.bool | builtins.int | builtins.float,
+        *,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """`full_like`, with the result put into this tensor. Returns it."""
+
+    @staticmethod
+    def eye(
+        n: Size,
+        m: Size | None = None,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """The matrix of n rows and m columns (n unless given) with ones on its diagonal."""
+
+    @staticmethod
+    def arange(
+        start: Any,
+        end: Any = None,
+        step: Any = 1,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """start, start + step .. up to, without, `end`; with one number, from 0 up to it. int64 if
+        all numbers are ints, else float32; an integer `dtype` truncates the numbers first."""
+
+    @staticmethod
+    def linspace(
+        start: Any,
+        end: Any,
+        steps: builtins.int,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or
+        0-d tensors."""
+
+    def embedding(
+        self,
+        weight: Array,
+        padding_idx: builtins.int | None = None,
+        scale_grad_by_freq: builtins.bool = False,
+    ) -> Tensor:
+        """The rows of a table that ids name: ids (..) and weight (rows, ..) give (.., ..)."""
+
+    def embedding_(
+        self,
+        weight: Array,
+        padding_idx: builtins.int | None = None,
+        scale_grad_by_freq: builtins.bool = False,
+    ) -> Tensor:
+        """`embedding`, with the result put into this tensor. Returns it."""
+
+    def embedding_bag(
+        self,
+        weight: Array,
+        offsets: Array | None = None,
+        scale_grad_by_freq: builtins.bool = False,
+        mode: str = "mean",
+        per_sample_weights: Array | None = None,
+        include_last_offset: builtins.bool = False,
+        padding_idx: builtins.int | None = None,
+    ) -> Tensor:
+        """The rows of a table that each bag of ids names, reduced to one: (bags, dimension)."""
+
+    def embedding_bag_(
+        self,
+        weight: Array,
+        offsets: Array | None = None,
+        scale_grad_by_freq: builtins.bool = False,
+        mode: str = "mean",
+        per_sample_weights: Array | None = None,
+        include_last_offset: builtins.bool = False,
+        padding_idx: builtins.int | None = None,
+    ) -> Tensor:
+        """`embedding_bag`, with the result put into this tensor. Returns it."""
+
+    def signbit(self) -> Tensor:
+        """Whether the sign is minus: of -0.0 too, and of a NaN that carries it; of integers x <
+        0."""
+
+    def signbit_(self) -> Tensor:
+        """`signbit`, with the result put into this tensor. Returns it."""
+
+    def copysign(self, other: Operand) -> Tensor:
+        """|x| with the sign of `other`, which may be that of a zero."""
+
+    def copysign_(self, other: Operand) -> Tensor:
+        """`copysign`, with the result put into this tensor. Returns it."""
+
+    def heaviside(self, values: Operand) -> Tensor:
+        """0 below 0, 1 above, `values` at 0; 0 for NaN."""
+
+    def heaviside_(self, values: Operand) -> Tensor:
+        """`heaviside`, with the result put into this tensor. Returns it."""
+
+    def positive(self) -> Tensor:
+        """x itself, `+x`."""
+
+    def positive_(self) -> Tensor:
+        """`positive`, with the result put into this tensor. Returns it."""
+
+    def nextafter(self, other: Operand) -> Tensor:
+        """The next number of the dtype after x in the direction of `other`; `other` if they are
+        equal."""
+
+    def nextafter_(self, other: Operand) -> Tensor:
+        """`nextafter`, with the result put into this tensor. Returns it."""
+
+    def frac(self) -> Tensor:
+        """x - trunc(x), with the sign of x."""
+
+    def frac_(self) -> Tensor:
+        """`frac`, with the result put into this tensor. Returns it."""
+
+    def nan_to_num(
+        self,
+        nan: builtins.float | None = 0.0,
+        posinf: builtins.float | None = None,
+        neginf: builtins.float | None = None,
+    ) -> Tensor:
+        """x with NaN replaced by `nan`, inf by `posinf` and -inf by `neginf`; None: 0, and the
+        greatest and least number of the dtype."""
+
+    def nan_to_num_(
+        self,
+        nan: builtins.float | None = 0.0,
+        posinf: builtins.float | None = None,
+        neginf: builtins.float | None = None,
+    ) -> Tensor:
+        """`nan_to_num`, with the result put into this tensor. Returns it."""
+
+    def isclose(
+        self,
+        other: Operand,
+        rtol: builtins.float = 1e-05,
+        atol: builtins.float = 1e-08,
+        equal_nan: builtins.bool = False,
+    ) -> Tensor:
+        """Whether |x - other| <= atol + rtol * |other|; infinities are close to themselves only,
+        NaN to nothing unless `equal_nan`."""
+
+    def isclose_(
+        self,
+        other: Operand,
+        rtol: builtins.float = 1e-05,
+        atol: builtins.float = 1e-08,
+        equal_nan: builtins.bool = False,
+    ) -> Tensor:
+        """`isclose`, with the result put into this tensor. Returns it."""
+
+    def allclose(
+        self,
+        other: Operand,
+        rtol: builtins.float = 1e-05,
+        atol: builtins.float = 1e-08,
+        equal_nan: builtins.bool = False,
+    ) -> Tensor:
+        """Whether `isclose` holds everywhere, as a bool of shape ()."""
+
+    def allclose_(
+        self,
+        other: Operand,
+        rtol: builtins.float = 1e-05,
+        atol: builtins.float = 1e-08,
+        equal_nan: builtins.bool = False,
+    ) -> Tensor:
+        """`allclose`, with the result put into this tensor. Returns it."""
+
+    def fmax(self, other: Operand) -> Tensor:
+        """The greater of two; where one is NaN, the other."""
+
+    def fmax_(self, other: Operand) -> Tensor:
+        """`fmax`, with the result put into this tensor. Returns it."""
+
+    def fmin(self, other: Operand) -> Tensor:
+        """The lesser of two; where one is NaN, the other."""
+
+    def fmin_(self, other: Operand) -> Tensor:
+        """`fmin`, with the result put into this tensor. Returns it."""
+
+    def addcmul(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+        """x + value * tensor1 * tensor2, rounded once in half and bfloat16."""
+
+    def addcmul_(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+        """`addcmul`, with the result put into this tensor. Returns it."""
+
+    def addcdiv(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+        """x + value * tensor1 / tensor2, in floating point."""
+
+    def addcdiv_(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+        """`addcdiv`, with the result put into this tensor. Returns it."""
+
+    def float_power(self, exponent: Operand) -> Tensor:
+        """x to a power, in float64."""
+
+    def float_power_(self, exponent: Operand) -> Tensor:
+        """`float_power`, with the result put into this tensor. Returns it."""
+
+    def xlogy(self, other: Operand) -> Tensor:
+        """x * log(other), which is 0 where x is 0 unless `other` is NaN."""
+
+    def xlogy_(self, other: Operand) -> Tensor:
+        """`xlogy`, with the result put into this tensor. Returns it."""
+
+    def mse_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+        """The squared differences. x and target have one shape (they do not broadcast)."""
+
+    def mse_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+        """`mse_loss`, with the result put into this tensor. Returns it."""
+
+    def l1_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+        """The absolute differences. x and target have one shape (they do not broadcast)."""
+
+    def l1_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+        """`l1_loss`, with the result put into this tensor. Returns it."""
+
+    def binary_cross_entropy(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
+        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+
+    def binary_cross_entropy_(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """`binary_cross_entropy`, with the result put into this tensor. Returns it."""
+
+    def binary_crossentropy(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
+        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+
+    def binary_crossentropy_(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """`binary_crossentropy`, with the result put into this tensor. Returns it."""
+
+    def binary_cross_entropy_with_logits(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+
+    def binary_cross_entropy_with_logits_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """`binary_cross_entropy_with_logits`, with the result put into this tensor. Returns it."""
+
+    def binary_crossentropy_logits(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+
+    def binary_crossentropy_logits_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """`binary_crossentropy_logits`, with the result put into this tensor. Returns it."""
+
+    def nll_loss(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """-x at the target's class, for logarithms of probabilities x."""
+
+    def nll_loss_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """`nll_loss`, with the result put into this tensor. Returns it."""
+
+    def cross_entropy(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+        label_smoothing: builtins.float = 0.0,
+    ) -> Tensor:
+        """The cross entropy of softmax(x) along the classes, and a target: -log of the probability
+        that x gives to the target's class."""
+
+    def cross_entropy_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+        label_smoothing: builtins.float = 0.0,
+    ) -> Tensor:
+        """`cross_entropy`, with the result put into this tensor. Returns it."""
 
     def im2col(
         self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
@@ -2430,6 +2702,148 @@ class Vocabulary:
 
     def one_hot_(self, num_classes: builtins.int) -> Tensor:
         """`one_hot`, with the result put into this tensor. Returns it."""
+
+    def erfc(self) -> Tensor:
+        """1 - erf(x), exact where that is small, in floating point."""
+
+    def erfc_(self) -> Tensor:
+        """`erfc`, with the result put into this tensor. Returns it."""
+
+    def erfinv(self) -> Tensor:
+        """The number whose error function is x; inf at 1, NaN outside [-1, 1], in floating
+        point."""
+
+    def erfinv_(self) -> Tensor:
+        """`erfinv`, with the result put into this tensor. Returns it."""
+
+    def lgamma(self) -> Tensor:
+        """The logarithm of |gamma(x)|; inf at 0, the negative integers and -inf, in floating
+        point."""
+
+    def lgamma_(self) -> Tensor:
+        """`lgamma`, with the result put into this tensor. Returns it."""
+
+    def digamma(self) -> Tensor:
+        """The derivative of `lgamma`; -inf at 0.0, inf at -0.0, NaN at the negative integers, in
+        floating point."""
+
+    def digamma_(self) -> Tensor:
+        """`digamma`, with the result put into this tensor. Returns it."""
+
+    def logit(self, eps: builtins.float | None = None) -> Tensor:
+        """log(x / (1 - x)), the inverse of sigmoid; NaN outside [0, 1]. eps: x is first brought
+        into [eps, 1 - eps], with the derivative 0 outside."""
+
+    def logit_(self, eps: builtins.float | None = None) -> Tensor:
+        """`logit`, with the result put into this tensor. Returns it."""
+
+    def logaddexp(self, other: Operand) -> Tensor:
+        """log(exp(x) + exp(other)), which does not overflow."""
+
+    def logaddexp_(self, other: Operand) -> Tensor:
+        """`logaddexp`, with the result put into this tensor. Returns it."""
+
+    def asin(self) -> Tensor:
+        """The angle, in radians from -pi/2 to pi/2, whose sine is x; NaN outside [-1, 1]."""
+
+    def asin_(self) -> Tensor:
+        """`asin`, with the result put into this tensor. Returns it."""
+
+    def arcsin(self) -> Tensor:
+        """The angle, in radians from -pi/2 to pi/2, whose sine is x; NaN outside [-1, 1]."""
+
+    def arcsin_(self) -> Tensor:
+        """`arcsin`, with the result put into this tensor. Returns it."""
+
+    def acos(self) -> Tensor:
+        """The angle, in radians from 0 to pi, whose cosine is x; NaN outside [-1, 1]."""
+
+    def acos_(self) -> Tensor:
+        """`acos`, with the result put into this tensor. Returns it."""
+
+    def arccos(self) -> Tensor:
+        """The angle, in radians from 0 to pi, whose cosine is x; NaN outside [-1, 1]."""
+
+    def arccos_(self) -> Tensor:
+        """`arccos`, with the result put into this tensor. Returns it."""
+
+    def atan2(self, other: Operand) -> Tensor:
+        """The angle, in radians from -pi to pi, of the point with the coordinates (other, x): the
+        quadrant is right where that of atan(x / other) is not."""
+
+    def atan2_(self, other: Operand) -> Tensor:
+        """`atan2`, with the result put into this tensor. Returns it."""
+
+    def arctan2(self, other: Operand) -> Tensor:
+        """The angle, in radians from -pi to pi, of the point with the coordinates (other, x): the
+        quadrant is right where that of atan(x / other) is not."""
+
+    def arctan2_(self, other: Operand) -> Tensor:
+        """`arctan2`, with the result put into this tensor. Returns it."""
+
+    def hypot(self, other: Operand) -> Tensor:
+        """sqrt(x^2 + other^2), which does not overflow on the way; inf if either is infinite."""
+
+    def hypot_(self, other: Operand) -> Tensor:
+        """`hypot`, with the result put into this tensor. Returns it."""
+
+    def deg2rad(self) -> Tensor:
+        """Degrees as radians: x * pi/180."""
+
+    def deg2rad_(self) -> Tensor:
+        """`deg2rad`, with the result put into this tensor. Returns it."""
+
+    def rad2deg(self) -> Tensor:
+        """Radians as degrees: x * 180/pi."""
+
+    def rad2deg_(self) -> Tensor:
+        """`rad2deg`, with the result put into this tensor. Returns it."""
+
+    def sinc(self) -> Tensor:
+        """sin(pi x) / (pi x); 1 at 0."""
+
+    def sinc_(self) -> Tensor:
+        """`sinc`, with the result put into this tensor. Returns it."""
+
+    def asinh(self) -> Tensor:
+        """The inverse of sinh: of x >= 0, log(x + sqrt(x^2 + 1)), which is log1p(x (1 + x / (1 +
+        sqrt(x^2 + 1)))), exact near 0; of large x, log(x) + log(2)."""
+
+    def asinh_(self) -> Tensor:
+        """`asinh`, with the result put into this tensor. Returns it."""
+
+    def arcsinh(self) -> Tensor:
+        """The inverse of sinh: of x >= 0, log(x + sqrt(x^2 + 1)), which is log1p(x (1 + x / (1 +
+        sqrt(x^2 + 1)))), exact near 0; of large x, log(x) + log(2)."""
+
+    def arcsinh_(self) -> Tensor:
+        """`arcsinh`, with the result put into this tensor. Returns it."""
+
+    def acosh(self) -> Tensor:
+        """The inverse of cosh, from 0 on; NaN below 1. log(x + sqrt(x^2 - 1)) is log1p((x - 1) +
+        sqrt(x^2 - 1)), exact near 1; of large x, log(x) + log(2)."""
+
+    def acosh_(self) -> Tensor:
+        """`acosh`, with the result put into this tensor. Returns it."""
+
+    def arccosh(self) -> Tensor:
+        """The inverse of cosh, from 0 on; NaN below 1. log(x + sqrt(x^2 - 1)) is log1p((x - 1) +
+        sqrt(x^2 - 1)), exact near 1; of large x, log(x) + log(2)."""
+
+    def arccosh_(self) -> Tensor:
+        """`arccosh`, with the result put into this tensor. Returns it."""
+
+    def atanh(self) -> Tensor:
+        """The inverse of tanh, (log(1 + x) - log(1 - x)) / 2; NaN outside [-1, 1]."""
+
+    def atanh_(self) -> Tensor:
+        """`atanh`, with the result put into this tensor. Returns it."""
+
+    def arctanh(self) -> Tensor:
+        """The inverse of tanh, (log(1 + x) - log(1 - x)) / 2; NaN outside [-1, 1]."""
+
+    def arctanh_(self) -> Tensor:
+        """`arctanh`, with the result put into this tensor. Returns it."""
 
     def float(self) -> Tensor:
         """This tensor as float32."""

@@ -17,6 +17,7 @@ from typing import Any, Literal, overload
 
 from treadle.graph import adjoints as a
 from treadle.graph import build as b
+from treadle.graph.polygamma import trigamma
 from treadle.graph.shapes import text
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
@@ -64,6 +65,10 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     ops.ATAN:  (lambda g, y, x: div(g, add(mul(x, x), 1)),),
     ops.TANH:  (lambda g, y, x: mul(g, sub(1, mul(y, y))),),
     ops.ERF:   (lambda g, y, x: mul(g, mul(exp(neg(mul(x, x))), 2 / sqrt(pi))),),
+    ops.ERFC:  (lambda g, y, x: neg(mul(g, mul(exp(neg(mul(x, x))), 2 / sqrt(pi)))),),
+    ops.ERFINV: (lambda g, y, x: zmul(g, mul(exp(mul(y, y)), sqrt(pi) / 2)),),
+    ops.LGAMMA: (lambda g, y, x: zmul(g, b.alu(ops.DIGAMMA, x)),),
+    ops.DIGAMMA: (lambda g, y, x: zmul(g, trigamma(x)),),
     ops.WHERE: (None,
                 lambda g, y, c, x, z: b.where(c, g, 0), lambda g, y, c, x, z: b.where(c, 0, g)),
     ops.CAST:     (lambda g, y, x: b.cast(g, x.dtype),),

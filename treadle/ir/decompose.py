@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from treadle.ir import ops, transcendental, trigonometric
+from treadle.ir import ops, special, transcendental, trigonometric
 from treadle.ir.dtype import DType, float32, uint32, uint64
 from treadle.ir.formula import Value, constant, floor, where
 from treadle.ir.node import Node
@@ -157,6 +157,10 @@ FORMULAS: dict[Op, dict[str, Formula]] = {
     ops.LOG1P: {"f": transcendental.log1p},
     ops.TANH: {"f": transcendental.tanh},
     ops.ERF: {"f": transcendental.erf},
+    ops.ERFC: {"f": special.erfc},
+    ops.ERFINV: {"f": special.erfinv},
+    ops.LGAMMA: {"f": special.lgamma},
+    ops.DIGAMMA: {"f": special.digamma},
     ops.POW: {"f": transcendental.power},
     ops.SIN: {"f": trigonometric.sin},
     ops.COS: {"f": trigonometric.cos},

@@ -149,12 +149,6 @@ def _exact_fma(a: Array, b: Array, c: Array) -> Array:
     return out
 
 
-def erf(values: Array) -> Array:
-    """The error function, by the C library, element by element."""
-    flat = [math.erf(v) for v in np.asarray(values, np.float64).ravel().tolist()]
-    return np.asarray(flat, np.float64).reshape(np.shape(values)).astype(values.dtype)
-
-
 def wide(function: Function) -> Function:
     """A float function computed in float64 and rounded once, so that the interpreter's float32
     is the correctly rounded value whatever NumPy's own loops do."""

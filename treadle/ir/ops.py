@@ -14,6 +14,7 @@ these rows; `tests/test_laws.py` checks that none is missing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from treadle.ir import meaning as m
+from treadle.ir import reference
 from treadle.ir.dtype import bool_ as BOOL
 from treadle.ir.node import Node, Shape
 
@@ -134,7 +136,11 @@ COS   = _alu("cos",   1, "f",     m.wide(np.cos))
 TAN   = _alu("tan",   1, "f",     m.wide(np.tan))
 ATAN  = _alu("atan",  1, "f",     m.wide(np.arctan))
 TANH  = _alu("tanh",  1, "f",     m.wide(np.tanh))
-ERF   = _alu("erf",   1, "f",     m.erf)
+ERF   = _alu("erf",   1, "f",     reference.each(math.erf))
+ERFC  = _alu("erfc",  1, "f",     reference.each(math.erfc))
+ERFINV = _alu("erfinv", 1, "f",   reference.each(reference.erfinv))
+LGAMMA = _alu("lgamma", 1, "f",   reference.each(reference.lgamma))
+DIGAMMA = _alu("digamma", 1, "f", reference.each(reference.digamma))
 POW   = _alu("pow",   2, "f",     m.wide(np.power))
 THREEFRY = _alu("threefry", 2, "u", m.threefry)                          # uint64 counter, key
 # a zero cotangent times anything is zero: where(g == 0, 0, g * d). Linear in g by declaration.

@@ -154,7 +154,7 @@ def scale(x: Value, twice_biased: Value) -> Value:
     return x * power_of_two(half, x.dtype) * power_of_two(twice_biased - half, x.dtype)
 
 
-def _reduce_exp(x: Value, bias: int) -> tuple[Value, Value]:
+def reduce_exp(x: Value, bias: int) -> tuple[Value, Value]:
     """r, |r| <= ln(2)/2, and n + bias in the low bits of an integer, with x = n ln(2) + r."""
     form = format_of(x)
     magic = form.round_magic + bias
@@ -164,21 +164,21 @@ def _reduce_exp(x: Value, bias: int) -> tuple[Value, Value]:
     return fma(n, -form.ln2_low, r), shifted.bits
 
 
-def _exp_polynomial(r: Value) -> Value:
+def exp_polynomial(r: Value) -> Value:
     return polynomial(r, (1.0, 1.0, *polynomials.EXP[r.dtype.bits]))
 
 
 def exp(x: Value) -> Value:
     """e^x = 2^n e^r."""
     form = format_of(x)
-    r, exponent = _reduce_exp(clamp(x, *form.exp_range), 2 * form.bias)
-    return scale(_exp_polynomial(r), exponent)
+    r, exponent = reduce_exp(clamp(x, *form.exp_range), 2 * form.bias)
+    return scale(exp_polynomial(r), exponent)
 
 
 def _exp_normal(x: Value) -> Value:
     """e^x where the result is a normal number."""
-    r, exponent = _reduce_exp(x, format_of(x).bias)
-    return _exp_polynomial(r) * power_of_two(exponent, x.dtype)
+    r, exponent = reduce_exp(x, format_of(x).bias)
+    return exp_polynomial(r) * power_of_two(exponent, x.dtype)
 
 
 def exp2(x: Value) -> Value:
@@ -205,7 +205,7 @@ def _expm1_polynomial(r: Value) -> Value:
 def expm1(x: Value) -> Value:
     """2^n (e^r - 1) + (2^n - 1), with half of 2^n because 2^n may be too large."""
     form = format_of(x)
-    r, exponent = _reduce_exp(clamp(x, form.expm1_minus_one, form.exp_range[1]), form.bias - 1)
+    r, exponent = reduce_exp(clamp(x, form.expm1_minus_one, form.exp_range[1]), form.bias - 1)
     half = power_of_two(exponent, x.dtype)
     halved = fma(_expm1_polynomial(r), half, half - 0.5)
     return where(x * x < form.tiny_square, x, halved + halved)

@@ -26,8 +26,9 @@ from treadle.schedule.split import split_ranges, takes_apart
 # f(0, .., 0) is 0 (and not -0): if all sources are 0 where a padding is read, so is the result
 _ZERO_OF_ZEROS = frozenset((
     ops.ADD, ops.SUB, ops.MUL, ops.MAX, ops.MIN, ops.ABS, ops.SQRT, ops.FLOOR, ops.TRUNC, ops.RINT,
-    ops.CEIL, ops.SIN, ops.TAN, ops.ATAN, ops.TANH, ops.ERF, ops.EXPM1, ops.LOG1P, ops.CAST,
-    ops.BITCAST, ops.AND, ops.OR, ops.XOR, ops.LSHIFT, ops.RSHIFT, ops.IDIV, ops.MOD, ops.ZMUL,
+    ops.CEIL, ops.SIN, ops.TAN, ops.ATAN, ops.TANH, ops.ERF, ops.ERFINV, ops.EXPM1, ops.LOG1P,
+    ops.CAST, ops.BITCAST, ops.AND, ops.OR, ops.XOR, ops.LSHIFT, ops.RSHIFT, ops.IDIV,
+    ops.MOD, ops.ZMUL,
 ))  # fmt: skip
 
 # lengths up to which flat kernels share a body: one task, the caches, memory

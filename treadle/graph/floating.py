@@ -1,0 +1,211 @@
+"""Signs, neighbours and comparisons of floats, and small arithmetic compositions.
+
+All broadcast and promote. Integers and bools become float32 where a function is for floats.
+"""
+
+from __future__ import annotations
+
+import math
+
+from treadle.graph.build import (
+    Operand,
+    alu,
+    bitcast,
+    cast,
+    const,
+    node_of,
+    operands,
+    reduce,
+    stop_gradient,
+    where,
+)
+from treadle.graph.elementwise import (
+    abs_,
+    add,
+    div,
+    eq,
+    floats,
+    isfinite,
+    isnan,
+    le,
+    logical_and,
+    logical_or,
+    lt,
+    mul,
+    neg,
+    pow_,
+    sub,
+)
+from treadle.graph.functions import log
+from treadle.graph.public import public
+from treadle.ir import ops
+from treadle.ir.dtype import BY_NAME, DType, bool_, float64
+from treadle.ir.node import Node
+
+
+# ---- signs ---------------------------------------------------------------------------------------
+@public("signbit", source="PyTorch", namespace=True, gradient="int")
+def signbit(x: Operand) -> Node:
+    """Whether the sign is minus: of -0.0 too, and of a NaN that carries it; of integers x < 0."""
+    node = node_of(x)
+    if node.dtype.is_float:
+        return lt(bitcast(stop_gradient(node), BY_NAME[f"int{node.dtype.bits}"]), 0)
+    return lt(node, 0) if node.dtype.kind == "i" else const(False, bool_, node.shape)
+
+
+@public("copysign", source="PyTorch", namespace=True)
+def copysign(x: Operand, other: Operand) -> Node:
+    """|x| with the sign of `other`, which may be that of a zero. The derivative at x = 0 is 0, and
+    so is that by `other`."""
+    value, sign = floats(x, other)
+    size = abs_(value)
+    return where(signbit(sign), neg(size), size)
+
+
+@public("heaviside", source="PyTorch", gradient="no")
+def heaviside(x: Operand, values: Operand) -> Node:
+    """0 below 0, 1 above, `values` at 0; 0 for NaN."""
+    node, middle = operands(x, values)
+    return where(eq(node, 0), middle, cast(lt(0, node), node.dtype))
+
+
+@public("positive", source="PyTorch", namespace=True)
+def positive(x: Operand) -> Node:
+    """x itself, `+x`. TypeError for bool."""
+    node = node_of(x)
+    if node.dtype is bool_:
+        raise TypeError("positive is for numbers, not for bool: cast the tensor first")
+    return node
+
+
+# ---- neighbours ----------------------------------------------------------------------------------
+@public("nextafter", source="PyTorch", namespace=True, gradient="no")
+def nextafter(x: Operand, other: Operand) -> Node:
+    """The next number of the dtype after x in the direction of `other`; `other` if they are equal.
+
+    The bits of positive floats, read as integers, count upwards; those of negative ones downwards.
+    """
+    value, goal = [stop_gradient(each) for each in floats(x, other)]
+    whole = BY_NAME[f"int{value.dtype.bits}"]
+    bits = bitcast(value, whole)
+    away = eq(lt(value, goal), lt(0, value))
+    step = bitcast(add(bits, where(away, const(1, whole), const(-1, whole))), value.dtype)
+    least = bitcast(const(1, whole), value.dtype)
+    step = where(eq(value, 0), where(lt(0, goal), least, neg(least)), step)
+    step = where(logical_or(isnan(value), isnan(goal)), math.nan, step)
+    return where(eq(value, goal), goal, step)
+
+
+@public("frac", source="PyTorch")
+def frac(x: Operand) -> Node:
+    """x - trunc(x), with the sign of x. TypeError for integers."""
+    node = node_of(x)
+    if not node.dtype.is_float:
+        raise TypeError(f"frac is for floats, not for {node.dtype}: cast the tensor first")
+    return sub(node, alu(ops.TRUNC, node))
+
+
+@public("nan_to_num", source="PyTorch")
+def nan_to_num(
+    x: Operand, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Node:
+    """x with NaN replaced by `nan`, inf by `posinf` and -inf by `neginf`; None: 0, and the greatest
+    and least number of the dtype. Integers stay as they are."""
+    node = node_of(x)
+    if not node.dtype.is_float:
+        return node
+    largest = node.dtype.max
+    top = largest if posinf is None else posinf
+    bottom = -largest if neginf is None else neginf
+    result = where(eq(node, math.inf), top, where(eq(node, -math.inf), bottom, node))
+    return where(isnan(node), 0.0 if nan is None else nan, result)
+
+
+# ---- nearly equal --------------------------------------------------------------------------------
+@public("isclose", source="PyTorch", gradient="int")
+def isclose(
+    x: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Node:
+    """Whether |x - other| <= atol + rtol * |other|; infinities are close to themselves only, NaN to
+    nothing unless `equal_nan`. Integers and bools are compared in float64."""
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise ValueError(f"isclose: {name}={value!r} is below 0")
+    a, b = operands(x, other)
+    equal = eq(a, b)
+    if equal_nan and a.dtype.is_float:
+        equal = logical_or(equal, logical_and(isnan(a), isnan(b)))
+    wide = a.dtype.accumulator if a.dtype.is_float else float64
+    distance = abs_(sub(cast(a, wide), cast(b, wide)))
+    allowed = add(mul(abs_(cast(b, wide)), rtol), atol)
+    return logical_or(equal, logical_and(isfinite(distance), le(distance, allowed)))
+
+
+@public("allclose", source="PyTorch", gradient="int")
+def allclose(
+    x: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Node:
+    """Whether `isclose` holds everywhere, as a bool of shape ()."""
+    return reduce("and", isclose(x, other, rtol, atol, equal_nan))
+
+
+def _number_rather_than_nan(chosen: Node, a: Node, b: Node) -> Node:
+    """a where it is chosen or b is NaN, else b."""
+    return where(logical_or(chosen, isnan(b)), a, b) if a.dtype.is_float else where(chosen, a, b)
+
+
+@public("fmax", source="PyTorch")
+def fmax(x: Operand, other: Operand) -> Node:
+    """The greater of two; where one is NaN, the other."""
+    a, b = operands(x, other)
+    return _number_rather_than_nan(le(b, a), a, b)
+
+
+@public("fmin", source="PyTorch")
+def fmin(x: Operand, other: Operand) -> Node:
+    """The lesser of two; where one is NaN, the other."""
+    a, b = operands(x, other)
+    return _number_rather_than_nan(le(a, b), a, b)
+
+
+# ---- arithmetic ----------------------------------------------------------------------------------
+def _wide(*xs: Operand) -> tuple[DType, tuple[Node, ...]]:
+    """Operands promoted to one dtype, and then to what it is computed in."""
+    nodes = operands(*xs)
+    dtype = nodes[0].dtype
+    wide = dtype.accumulator if dtype.is_float else dtype
+    return dtype, tuple([cast(node, wide) for node in nodes])
+
+
+@public("addcmul", source="PyTorch")
+def addcmul(x: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Node:
+    """x + value * tensor1 * tensor2, rounded once in half and bfloat16."""
+    dtype, (base, first, second) = _wide(x, tensor1, tensor2)
+    product = mul(first, second)
+    return cast(add(base, product if value == 1 else mul(product, value)), dtype)
+
+
+@public("addcdiv", source="PyTorch")
+def addcdiv(x: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Node:
+    """x + value * tensor1 / tensor2, in floating point."""
+    dtype, (base, first, second) = _wide(*floats(x, tensor1, tensor2))
+    quotient = div(first if value == 1 else mul(first, value), second)
+    return cast(add(base, quotient), dtype)
+
+
+@public("float_power", source="PyTorch")
+def float_power(x: Operand, exponent: Operand) -> Node:
+    """x to a power, in float64."""
+    wide = [
+        each if isinstance(each, int | float) else cast(each, float64) for each in (x, exponent)
+    ]
+    return pow_(cast(node_of(wide[0]), float64), wide[1])
+
+
+@public("xlogy", source="PyTorch")
+def xlogy(x: Operand, other: Operand) -> Node:
+    """x * log(other), which is 0 where x is 0 unless `other` is NaN."""
+    dtype, (factor, value) = _wide(*floats(x, other))
+    extreme = logical_or(le(value, 0), eq(value, math.inf))
+    nothing = logical_and(eq(factor, 0), extreme)
+    return cast(mul(factor, log(where(nothing, 1, value))), dtype)

@@ -1,0 +1,77 @@
+"""Special functions of mathematics: of the error function, of gamma, and logarithms of sums.
+
+Integers and bools become float32; half and bfloat16 are computed in float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from treadle.graph.build import Operand, alu, as_float, cast, where
+from treadle.graph.elementwise import (
+    add,
+    div,
+    eq,
+    floats,
+    logical_and,
+    logical_or,
+    lt,
+    rounded_once,
+    sub,
+)
+from treadle.graph.functions import exp, log, log1p
+from treadle.graph.public import public
+from treadle.ir import ops
+from treadle.ir.node import Node
+from treadle.ir.ops import Op
+
+
+def _special(name: str, op: Op, text: str) -> Callable[[Operand], Node]:
+    def function(x: Operand) -> Node:
+        return alu(op, as_float(x))
+
+    function.__doc__ = f"{text}, in floating point."
+    return public(name, source="PyTorch")(function)
+
+
+erfc = _special("erfc", ops.ERFC, "1 - erf(x), exact where that is small")
+erfinv = _special(
+    "erfinv", ops.ERFINV, "The number whose error function is x; inf at 1, NaN outside [-1, 1]"
+)
+lgamma = _special(
+    "lgamma", ops.LGAMMA, "The logarithm of |gamma(x)|; inf at 0, the negative integers and -inf"
+)
+digamma = _special(
+    "digamma",
+    ops.DIGAMMA,
+    "The derivative of `lgamma`; -inf at 0.0, inf at -0.0, NaN at the negative integers",
+)
+
+
+@public("logit", source="PyTorch")
+@rounded_once
+def logit(x: Node, eps: float | None = None) -> Node:
+    """log(x / (1 - x)), the inverse of sigmoid; NaN outside [0, 1]. eps: x is first brought into
+    [eps, 1 - eps], with the derivative 0 outside."""
+    if eps is not None:
+        low, high = eps, 1 - eps
+        x = where(lt(x, low), low, where(lt(high, x), high, x))
+    return log(div(x, sub(1, x)))
+
+
+@public("logaddexp", source="PyTorch", namespace=True)
+def logaddexp(x: Operand, other: Operand) -> Node:
+    """log(exp(x) + exp(other)), which does not overflow.
+
+    The greater plus log1p of exp of the difference; both ways to choose where they are equal have
+    the same derivatives.
+    """
+    first, second = floats(x, other)
+    dtype = first.dtype
+    a, b = cast(first, dtype.accumulator), cast(second, dtype.accumulator)
+    rising = lt(a, b)
+    high, low = where(rising, b, a), where(rising, a, b)
+    # the difference of equal infinities is NaN
+    same = logical_and(eq(a, b), logical_or(eq(a, math.inf), eq(a, -math.inf)))
+    return cast(add(high, log1p(exp(where(same, 0, sub(low, high))))), dtype)
