@@ -429,7 +429,11 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--check", action="store_true", help="compare with tools/parity.txt")
     arguments = parser.parse_args()
-    names = arguments.names or list(known_names())
+    known = known_names()
+    names = arguments.names or list(known)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        parser.error(f"not names that treadle and op_db share: {', '.join(unknown)}")
     found = run(names, arguments.device, tuple(arguments.dtypes.split(",")), arguments.jobs)
     for name, t in found.items():
         if t.rate < 0.95 or arguments.names:
@@ -439,9 +443,9 @@ def main() -> int:
     good = sum(t.rate >= 0.95 for t in found.values())
     print(f"{good} of {len(found)} names with at least 95 % of their samples")
     if arguments.check:
-        known = read_counts()
-        fallen = [n for n, t in found.items() if t.passed < known.get(n, (0, 0))[0]]
-        print("\n".join(f"{n}: {found[n].passed}, was {known[n][0]}" for n in fallen))
+        before = read_counts()
+        fallen = [n for n, t in found.items() if t.passed < before.get(n, (0, 0))[0]]
+        print("\n".join(f"{n}: {found[n].passed}, was {before[n][0]}" for n in fallen))
         return 1 if fallen else 0
     if not arguments.names:
         write(found)

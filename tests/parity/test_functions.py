@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from cases import Case
 from neural_cases import NEURAL
+from scalar_cases import SCALAR
 
 from treadle import Tensor, grad
 from treadle.graph.public import METHODS
@@ -181,6 +182,7 @@ CASES: dict[str, list[Case]] = {
     "scatter_add": [Case((S, PICK, P[:2]), ours=lambda x, i, y: x.scatter_add(0, i, y),
                          theirs=lambda x, i, y: x.scatter_add(0, i, y))],
     **NEURAL,
+    **SCALAR,
 }  # fmt: skip
 POSITIVE = ("sqrt", "rsqrt", "log", "log2", "log10", "log1p", "reciprocal")
 PROPERTIES = ("T", "mT")

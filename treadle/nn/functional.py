@@ -6,61 +6,49 @@ Most are methods of Tensor under their own names; `F.relu(x)` is `x.relu()`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
+from treadle.graph.public import METHODS
 from treadle.tensor import Tensor, no_grad
 
-
-def _method(name: str) -> Callable[..., Tensor]:
-    method: Callable[..., Tensor] = getattr(Tensor, name)
-    return method
-
-
-# activations
-relu = _method("relu")
-gelu = _method("gelu")
-silu = _method("silu")
-sigmoid = _method("sigmoid")
-tanh = _method("tanh")
-softmax = _method("softmax")
-log_softmax = _method("log_softmax")
-
-# linear maps, convolutions, pools, attention
-linear = _method("linear")
-embedding = _method("embedding")
-one_hot = _method("one_hot")
-pad = _method("pad")
-conv1d = _method("conv1d")
-conv2d = _method("conv2d")
-conv3d = _method("conv3d")
-conv_transpose1d = _method("conv_transpose1d")
-conv_transpose2d = _method("conv_transpose2d")
-conv_transpose3d = _method("conv_transpose3d")
-max_pool1d = _method("max_pool1d")
-max_pool2d = _method("max_pool2d")
-max_pool3d = _method("max_pool3d")
-avg_pool1d = _method("avg_pool1d")
-avg_pool2d = _method("avg_pool2d")
-avg_pool3d = _method("avg_pool3d")
-scaled_dot_product_attention = _method("scaled_dot_product_attention")
-
-# normalisation
-layer_norm = _method("layer_norm")
-rms_norm = _method("rms_norm")
-group_norm = _method("group_norm")
-
-# losses
-mse_loss = _method("mse_loss")
-l1_loss = _method("l1_loss")
-cross_entropy = _method("cross_entropy")
-nll_loss = _method("nll_loss")
-binary_cross_entropy = _method("binary_cross_entropy")
-binary_cross_entropy_with_logits = _method("binary_cross_entropy_with_logits")
+# PyTorch's functions that may put the result into the tensor that came in
+IN_PLACE = frozenset((
+    "relu", "relu6", "elu", "selu", "celu", "silu", "mish", "leaky_relu", "hardtanh",
+    "hardswish", "hardsigmoid", "threshold", "rrelu",
+))  # fmt: skip
 
 
-def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+def __getattr__(name: str) -> Callable[..., Any]:
+    """The method of Tensor with this name. AttributeError if there is none."""
+    entry = METHODS.get(name)
+    if entry is None or entry.kind == "property":
+        raise AttributeError(f"module 'treadle.nn.functional' has no attribute {name!r}")
+    method: Callable[..., Any] = getattr(Tensor, name)
+    made = globals()[name] = _in_place(method) if name in IN_PLACE else method
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *METHODS})
+
+
+def _in_place(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function with PyTorch's argument `inplace`."""
+
+    @wraps(method)
+    def run(x: Tensor, *args: Any, inplace: bool = False, **named: Any) -> Tensor:
+        result = method(x, *args, **named)
+        return x.assign(result) if inplace else result
+
+    return run
+
+
+def dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """x with each element set to 0 with probability p and the others divided by 1 - p; x itself
-    when not training."""
-    return x.dropout(p) if training else x
+    when not training. inplace: put the result into x, too."""
+    result = x.dropout(p) if training else x
+    return x.assign(result) if inplace else result
 
 
 def batch_norm(
