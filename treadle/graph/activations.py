@@ -58,11 +58,14 @@ def _between(x: Node, low: Any, high: Any) -> Node:
 
 @public("hardtanh", source="PyTorch")
 def hardtanh(x: Node, min_val: float = -1.0, max_val: float = 1.0) -> Node:
-    """x brought into [min_val, max_val]; NaN stays NaN. The derivative at both ends is 0.
-    ValueError if min_val is above max_val."""
+    """x brought into [min_val, max_val], which for integers are truncated; NaN stays NaN. The
+    derivative at both ends is 0. ValueError if min_val is above max_val."""
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val={min_val!r} is above max_val={max_val!r}")
-    return _between(node_of(x), min_val, max_val)
+    node = node_of(x)
+    if node.dtype.is_int:
+        return _between(node, int(min_val), int(max_val))
+    return _between(node, min_val, max_val)
 
 
 @public("relu6", source="PyTorch")
@@ -265,8 +268,9 @@ def tanhshrink(x: Node) -> Node:
 # ---- along a dimension ---------------------------------------------------------------------------
 @public("softmin", source="PyTorch")
 def softmin(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
-    """`softmax` of -x. dtype: what x is cast to first."""
-    return softmax(neg(as_float(x if dtype is None else cast(x, dtype))), dim)
+    """`softmax` of -x. dtype: what -x is cast to first."""
+    negative = neg(x)
+    return softmax(as_float(negative if dtype is None else cast(negative, dtype)), dim)
 
 
 @public("glu", source="PyTorch")
