@@ -1521,7 +1521,7 @@ class Vocabulary:
         """softmax(query key^T * scale + mask) value, the softmax along the keys."""
 
     def hardtanh(self, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
-        """x brought into [min_val, max_val]; NaN stays NaN."""
+        """x brought into [min_val, max_val], which for integers are truncated; NaN stays NaN."""
 
     def hardtanh_(self, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
         """`hardtanh`, with the result put into this tensor. Returns it."""
@@ -1639,7 +1639,7 @@ class Vocabulary:
     def softmin(
         self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
     ) -> Tensor:
-        """`softmax` of -x. dtype: what x is cast to first."""
+        """`softmax` of -x. dtype: what -x is cast to first."""
 
     def softmin_(
         self, dim: builtins.int = -1, dtype: DTypeLike | None = None, *, axis: builtins.int = ...
