@@ -80,11 +80,13 @@ def test_the_graphs_cover_the_operations():
         graph = fuzz_graphs.make(seed)
         seen.update(node.op for node in toposort([value.node for value in graph.roots], True))
     expected = {op for op in ops.TABLE.values() if "g" in op.stages}
-    # derivatives, calls, random draws, transfers and stop_gradient have tests of their own;
-    # IPROD to IMIN need products of sizes; FMA, POW and ZMUL are made by rules
+    # derivatives, calls, kernels of users, cond, while_loop, random draws, transfers and
+    # stop_gradient have tests of their own; IPROD to IMIN need products of sizes; FMA, POW and
+    # ZMUL are made by rules
     beyond = {
         ops.FMA, ops.POW, ops.THREEFRY, ops.ZMUL, ops.SCALAR, ops.COPY, ops.STOP, ops.CALL,
-        ops.AGAIN, ops.IPROD, ops.IFLOOR, ops.IMOD, ops.IMAX, ops.IMIN, ops.ISUM,
+        ops.AGAIN, ops.KERNEL, ops.COND, ops.WHILE, ops.IPROD,
+        ops.IFLOOR, ops.IMOD, ops.IMAX, ops.IMIN, ops.ISUM,
     }  # fmt: skip
     assert {op.name for op in expected - beyond - seen} == set()
 
