@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gradcheck import check, leaf
-from test_batching import check as check_batched
-from test_forward import Moving
+from transformcheck import Moving, check_batched
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import build as b
