@@ -17,6 +17,7 @@ import numpy as np
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import build, linear, reduction
+from treadle.graph.loops import cond, while_loop
 from treadle.graph.scan import scan
 from treadle.ir import dtype as dt
 from treadle.ir import index, ops
@@ -673,3 +674,21 @@ def loop(maker: Maker) -> Made | None:
     last, rows = scan(step, zero, x.node, reverse=maker.chance(0.3))
     error = 2 * x.error + 8 * epsilon(x.node.dtype) * 2 * x.magnitude
     return (rows if maker.chance(0.6) else last), error
+
+
+@production(1)
+def branch(maker: Maker) -> Made | None:
+    """One of two branches; the first is a loop that tests what it counts."""
+    x = maker.pick(lambda v: v.node.dtype in (dt.float32, dt.float64) and v.finite)
+    if x is None:
+        return None
+    test, trips = maker.leaf(dt.bool_, ()), maker.random.randrange(4)
+
+    def looped(y: Node) -> Node:
+        return while_loop(
+            lambda carry: build.alu(ops.LT, carry[0], trips),
+            lambda carry: (build.alu(ops.ADD, carry[0], 1), build.alu(ops.MUL, carry[1], 0.5)),
+            (build.const(0, dt.int64), y),
+        )[1]
+
+    return cond(test.node, looped, lambda y: build.alu(ops.MAX, y, 0.0), x.node), x.error

@@ -101,6 +101,8 @@ def _run_items(
     for item in items:
         if isinstance(item, Loop):
             for step in range(_number(item.trips, variables)):
+                if item.test is not None and bool(held[item.test[0]].item()) != item.test[1]:
+                    break
                 counted = {**variables, item.counter.arg[0]: step}
                 _run_items(item.body, held, scalars, counted, run)
             continue
