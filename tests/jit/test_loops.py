@@ -205,5 +205,73 @@ def test_a_value_inside_cannot_be_read() -> None:
         cond(Tensor(True), lambda x: x * x.item(), lambda x: x, Tensor(1.0))
 
 
+# ---- transforms ----------------------------------------------------------------------------------
+def root(a: Tensor, start: Tensor) -> Tensor:
+    """Newton's iteration for a square root."""
+    return while_loop(lambda x: (x * x - a).abs() > 1e-5 * a, lambda x: (x + a / x) / 2, start)
+
+
+def bent(x: Tensor) -> Tensor:
+    return cond(x > 0, lambda x: x**3, lambda x: -x, x)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "captured"])
+def test_transforms_of_a_while_loop(wrap: Any) -> None:
+    one, a = Tensor(1.0), array(2, 3, 100)
+    many = wrap(treadle.vmap(root, in_axes=(0, None)))
+    np.testing.assert_allclose(many(a, one).numpy(), np.sqrt([2, 3, 100]), rtol=1e-5)
+    slope = wrap(lambda a: treadle.jvp(lambda a: root(a, one), (a,), (one,))[1])
+    assert slope(Tensor(4.0)).item() == pytest.approx(0.25, rel=1e-4)
+    slopes = wrap(treadle.jacobian(lambda a: many(a, one), mode="forward"))(a)
+    np.testing.assert_allclose(slopes.numpy(), np.diag(0.5 / np.sqrt([2, 3, 100])), rtol=1e-3)
+    with pytest.raises(NotImplementedError, match="Use scan with a fixed length"):
+        wrap(grad(root))(Tensor(2.0), one)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "captured"])
+def test_transforms_of_a_choice(wrap: Any) -> None:
+    x = array(1, -2, 3)
+    assert wrap(treadle.vmap(bent))(x).tolist() == [1.0, 2.0, 27.0]
+    assert wrap(treadle.vmap(grad(bent)))(x).tolist() == [3.0, -1.0, 27.0]
+    assert wrap(treadle.vmap(grad(grad(bent))))(x).tolist() == [6.0, 0.0, 18.0]
+    assert wrap(grad(lambda x: treadle.vmap(bent)(x).sum()))(x).tolist() == [3.0, -1.0, 27.0]
+    assert wrap(treadle.hessian(bent))(Tensor(2.0)).item() == 12.0
+    in_loop = grad(lambda c: scan(lambda c, v: (bent(c) + v, None), c, array(1, -9, 2))[0])
+    assert wrap(in_loop)(Tensor(1.0)).item() == -36.0
+
+
+def test_examples_that_are_done_read_nothing_out_of_range() -> None:
+    x = array(1, 2, 3)
+
+    def first(n: Tensor) -> Tensor:
+        def body(s: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+            return s[0] + 1, s[1] + x[s[0]]
+
+        return while_loop(lambda s: s[0] < n, body, (n * 0, Tensor(0.0)))[1]
+
+    def element(i: Tensor) -> Tensor:
+        return cond(i < 3, lambda: x[i], lambda: Tensor(-1.0))
+
+    assert treadle.vmap(first)(Tensor([0, 3, 1])).tolist() == [0.0, 6.0, 1.0]
+    assert treadle.vmap(element)(Tensor([0, 3, 1])).tolist() == [1.0, -1.0, 2.0]
+
+
+def test_a_body_changes_its_own_tensors_only() -> None:
+    total = Tensor(0.0)
+
+    def filled(state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        count, tokens = state
+        tokens[count] = count * count
+        return count + 1, tokens
+
+    count, tokens = while_loop(lambda s: s[0] < 3, filled, (Tensor(0), Tensor([7, 7, 7, 7])))
+    assert (count.item(), tokens.tolist()) == (3, [0, 1, 4, 7])
+    with pytest.raises(RuntimeError, match="outside of the function given to while_loop"):
+        while_loop(lambda s: s < 3, lambda s: (total.assign(s), s + 1)[1], Tensor(0.0))
+    with pytest.raises(RuntimeError, match="outside of the function given to cond"):
+        cond(Tensor(True), lambda: total.assign(total + 1), lambda: total)
+    assert total.item() == 0.0
+
+
 def test_the_names_are_public() -> None:
     assert {"cond", "while_loop"} <= set(treadle.__all__)
