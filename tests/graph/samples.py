@@ -58,11 +58,14 @@ SAMPLES: dict[ops.Op, list[tuple[Callable[..., Node], tuple[np.ndarray, ...]]]] 
         op: [(alu(op), (SIGNED,))]
         for op in (
             ops.NEG, ops.ABS, ops.EXP, ops.EXP2, ops.EXPM1, ops.SIN, ops.COS, ops.ATAN, ops.TANH,
-            ops.ERF, ops.FLOOR, ops.CEIL, ops.TRUNC, ops.RINT,
+            ops.ERF, ops.ERFC, ops.FLOOR, ops.CEIL, ops.TRUNC, ops.RINT,
         )
     },
-    ops.TAN: [(alu(ops.TAN), (SIGNED * 0.5,))],
-    **{op: [(alu(op), (X,))] for op in (ops.SQRT, ops.LOG, ops.LOG2, ops.LOG1P)},
+    **{op: [(alu(op), (SIGNED * 0.5,))] for op in (ops.TAN, ops.ERFINV)},
+    **{
+        op: [(alu(op), (X,))]
+        for op in (ops.SQRT, ops.LOG, ops.LOG2, ops.LOG1P, ops.LGAMMA, ops.DIGAMMA)
+    },
     ops.WHERE: [(lambda x, z: b.where(positive(x), b.alu(ops.MUL, x, z), z), (SIGNED, Z))],
     ops.CAST: [(lambda x: b.cast(b.cast(x, float32), float64), (X,))],
     ops.RESHAPE: [(lambda x: b.reshape(x, (2, 6)), (X,))],

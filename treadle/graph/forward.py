@@ -99,24 +99,15 @@ _LINEAR = (
     ops.RESHAPE, ops.PERMUTE, ops.EXPAND, ops.PAD, ops.SHRINK, ops.FLIP, ops.WINDOW, ops.UNWINDOW,
     ops.CAST, ops.CONTIGUOUS, ops.COPY, ops.GATHER, ops.SCATTER, ops.UPDATE,
 )  # fmt: skip
-_ELEMENTWISE = (
-    ops.ADD, ops.SUB, ops.DIV, ops.FMA, ops.POW, ops.MAX, ops.MIN, ops.NEG, ops.ABS,
-    ops.SQRT, ops.EXP, ops.EXP2, ops.EXPM1, ops.LOG, ops.LOG2, ops.LOG1P, ops.SIN, ops.COS, ops.TAN,
-    ops.ATAN, ops.TANH, ops.ERF, ops.WHERE,
-)  # fmt: skip
-_NOTHING = (
-    ops.FLOOR, ops.CEIL, ops.TRUNC, ops.RINT, ops.LT, ops.LE, ops.EQ, ops.NE, ops.AND, ops.OR,
-    ops.XOR, ops.NOT, ops.IDIV, ops.MOD, ops.LSHIFT, ops.RSHIFT, ops.THREEFRY, ops.CONST,
-    ops.VARIABLE, ops.SCALAR, ops.BUFFER, ops.PLACEHOLDER, ops.IOTA, ops.STOP,
-)  # fmt: skip
 JVP: dict[Op, Rule] = {
+    **{op: elementwise if any(row) else nothing for op, row in VJP.items() if op.kind == "alu"},
+    **{op: nothing for op in ops.TABLE.values() if op.kind == "leaf" and "g" in op.stages},
+    **dict.fromkeys((ops.FLOOR, ops.CEIL, ops.TRUNC, ops.RINT), nothing),
     **dict.fromkeys(_LINEAR, linear),
-    **dict.fromkeys(_ELEMENTWISE, elementwise),
     ops.MUL: of_mul,
     ops.ZMUL: of_zmul,
     ops.REDUCE: of_reduce,
     ops.AGAIN: of_again,
-    **dict.fromkeys(_NOTHING, nothing),
 }
 # Operations with a body, whose tangents are computed together with their values. The modules that
 # make them put their rows here: `scan.py` that of SCAN.
