@@ -64,6 +64,8 @@ ADDED = {
         "requires_grad: builtins.bool = False",
     ],
 }
+# .. and those that it gives by itself
+GIVEN = {"reads": "read"}
 DECORATORS = {"property": "property", "creates": "staticmethod", "random": "staticmethod"}
 HIDDEN = ("bool", "float", "int")  # types with the name of a method
 
@@ -100,6 +102,11 @@ class Arguments:
         names = [word.partition(":")[0] for word in more]
         kept = [word for word in self.keywords if word.partition(":")[0] not in names]
         return Arguments(self.positional, [*kept, *more])
+
+    def without_keyword(self, name: str) -> Arguments:
+        """Without one of the keywords."""
+        kept = [word for word in self.keywords if word.partition(":")[0] != name]
+        return Arguments(self.positional, kept)
 
     def listed(self) -> list[str]:
         """As they stand between parentheses."""
@@ -198,6 +205,8 @@ def from_table(name: str, entry: Public) -> Iterator[str]:
     signatures = [takes.with_keywords(ADDED.get(entry.kind, ())) for takes in arguments(entry)]
     if entry.kind == "random":
         signatures = [takes.without_first() for takes in signatures]  # the face draws the key
+    if entry.kind in GIVEN:
+        signatures = [takes.without_keyword(GIVEN[entry.kind]) for takes in signatures]
     decorator = DECORATORS.get(entry.kind, "")
     if decorator != "staticmethod":
         signatures = [takes.of_self() for takes in signatures]

@@ -7,7 +7,7 @@ are Tensors, arrays or bound sizes become nodes, results become Tensors, binding
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from types import NoneType
 from typing import Any
 
@@ -26,6 +26,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     indexing,
     linear,
     losses,
+    masks,
     movement,
     neural,
     normalization,
@@ -34,6 +35,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     random,
     reduction,
     resampling,
+    running,
     sampling,
     selection,
     special,
@@ -43,7 +45,7 @@ from treadle.graph.public import METHODS, NAMESPACE, Public
 from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
-from treadle.tensor import Tensor
+from treadle.tensor import Tensor, read_number
 from treadle.vocabulary import Vocabulary
 
 # operator method -> public name
@@ -164,6 +166,21 @@ def keyed(entry: Public) -> Callable[..., Any]:
     return run
 
 
+def reading(entry: Public) -> Callable[..., Any]:
+    """A function that may need to read a value before it knows the size of its result."""
+    lifted = lift(entry)
+
+    @wraps(lifted)
+    def run(*args: Any, **named: Any) -> Any:
+        bindings = NO_BINDINGS
+        for arg in (*args, *named.values()):
+            if isinstance(arg, Cell):
+                bindings = bind(bindings, arg.bindings)
+        return lifted(*args, read=partial(read_number, bindings), **named)
+
+    return run
+
+
 def operator(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Any]:
     """A binary operator; NotImplemented for what is not a number or an array."""
     lifted = lift(METHODS[name])
@@ -244,6 +261,7 @@ KINDS: dict[str, Callable[[Public], Any]] = {
     "creates": lambda entry: staticmethod(created(entry)),
     "random": lambda entry: staticmethod(drawn(entry)),
     "keyed": keyed,
+    "reads": reading,
 }
 
 

@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -266,15 +267,17 @@ class Tensor(Vocabulary, Cell):
     def __setitem__(self, key: Any, value: Any) -> None:
         node, bindings = convert.operand(value, self)
         place, more = convert.index_key(key, self)
-        new = indexing.setitem(self.node, place, node)
+        read = partial(read_number, bind(self.bindings, more))
+        new = indexing.setitem(self.node, place, node, read)
         note("x[..] = value", new, place)
         self._put(new, bind(bind(self.bindings, bindings), more))
 
     def __getitem__(self, key: Any) -> Tensor:
         place, bindings = convert.index_key(key, self)
-        node = indexing.getitem(self.node, place)
+        own = bind(self.bindings, bindings)
+        node = indexing.getitem(self.node, place, partial(read_number, own))
         note("x[..]", node, place)
-        return Tensor._of(node, bind(self.bindings, bindings))
+        return Tensor._of(node, own)
 
     # ---- gradients -------------------------------------------------------------------------------
     @property
@@ -460,6 +463,17 @@ def no_grad() -> Iterator[None]:
         yield
     finally:
         mode.recording = before
+
+
+def read_number(
+    bindings: dict[str, int], what: str, number: Node, *others: Node
+) -> tuple[int, tuple[Node, ...]]:
+    """Run a node of shape () and others, as one program: its value, and the others as leaves. what:
+    the call that reads it, for the error inside `jit`."""
+    forbid_reading(what, number)
+    cells = [Tensor._of(node, bindings) for node in (number, *others)]
+    realize(cells)
+    return int(cells[0].item()), tuple([cell.node for cell in cells[1:]])
 
 
 def _unpickle(array: np.ndarray, dtype: DType, device: str, requires_grad: bool) -> Tensor:

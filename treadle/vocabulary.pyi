@@ -359,13 +359,6 @@ class Vocabulary:
     def clip_(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
         """`clip`, with the result put into this tensor. Returns it."""
 
-    def where(self, first: Operand, second: Operand) -> Tensor:
-        """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where
-        the condition holds, else y."""
-
-    def where_(self, first: Operand, second: Operand) -> Tensor:
-        """`where`, with the result put into this tensor. Returns it."""
-
     def masked_fill(self, mask: Operand, value: Operand) -> Tensor:
         """x with `value` (a number, or a 0-d tensor) where the bool tensor `mask` holds; the dtype
         of x stays."""
@@ -1180,22 +1173,6 @@ class Vocabulary:
     ) -> Tensor:
         """`count_nonzero`, with the result put into this tensor. Returns it."""
 
-    @overload
-    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """The sum of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumsum(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """The sum of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumsum`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cumsum_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumsum`, with the result put into this tensor. Returns it."""
-
     def layer_norm(
         self,
         normalized_shape: Any,
@@ -1924,6 +1901,161 @@ class Vocabulary:
         """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or
         0-d tensors."""
 
+    @overload
+    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """The sum of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumsum(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """The sum of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumsum`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumsum_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumsum`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """The product of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumprod(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """The product of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumprod`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumprod_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumprod`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
+        overflow."""
+
+    @overload
+    def logcumsumexp(self, *, axis: builtins.int) -> Tensor:
+        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
+        overflow."""
+
+    @overload
+    def logcumsumexp_(self, dim: builtins.int) -> Tensor:
+        """`logcumsumexp`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def logcumsumexp_(self, *, axis: builtins.int) -> Tensor:
+        """`logcumsumexp`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the greatest of the elements up to and including each, along a
+        dimension, and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummax(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the greatest of the elements up to and including each, along a
+        dimension, and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the least of the elements up to and including each, along a dimension,
+        and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummin(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the least of the elements up to and including each, along a dimension,
+        and where it stands, int64; of equals the last."""
+
+    def diff(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Array | None = None,
+        append: Array | None = None,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """Each element less the one before it along a dimension, n times over; of bools, whether
+        they differ. prepend, append: joined to the ends first."""
+
+    def diff_(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Array | None = None,
+        append: Array | None = None,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`diff`, with the result put into this tensor. Returns it."""
+
+    def trapezoid(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
+        apart (1 unless given); 0 of fewer than two points."""
+
+    def trapezoid_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`trapezoid`, with the result put into this tensor. Returns it."""
+
+    def trapz(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
+        apart (1 unless given); 0 of fewer than two points."""
+
+    def trapz_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`trapz`, with the result put into this tensor. Returns it."""
+
+    def cumulative_trapezoid(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The areas of `trapezoid` up to each point but the first."""
+
+    def cumulative_trapezoid_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`cumulative_trapezoid`, with the result put into this tensor. Returns it."""
+
     def embedding(
         self,
         weight: Array,
@@ -2091,6 +2223,40 @@ class Vocabulary:
 
     def xlogy_(self, other: Operand) -> Tensor:
         """`xlogy`, with the result put into this tensor. Returns it."""
+
+    def masked_select(
+        self, mask: Array, *, size: Any = None, fill_value: Operand = 0, shape: Any = ...
+    ) -> Tensor:
+        """The elements where the bool `mask` holds, in order, as one dimension; the two
+        broadcast."""
+
+    def nonzero(
+        self,
+        *,
+        as_tuple: builtins.bool = False,
+        size: Any = None,
+        fill_value: builtins.int = 0,
+        shape: Any = ...,
+    ) -> Any:
+        """The indices of the elements that are not 0, int64, a row for each; as_tuple: a tensor of
+        indices for each dimension instead."""
+
+    def argwhere(self) -> Tensor:
+        """The indices of the elements that are not 0, int64, a row for each."""
+
+    def where(self, first: Operand, second: Operand) -> Tensor:
+        """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where
+        the condition holds, else y."""
+
+    def where_(self, first: Operand, second: Operand) -> Tensor:
+        """`where`, with the result put into this tensor. Returns it."""
+
+    def masked_scatter(self, mask: Array, source: Array) -> Tensor:
+        """x with the elements where the bool `mask` (which broadcasts to x) holds replaced, in
+        order, by the first of `source`; the dtypes agree."""
+
+    def masked_scatter_(self, mask: Array, source: Array) -> Tensor:
+        """`masked_scatter`, with the result put into this tensor. Returns it."""
 
     def mse_loss(self, target: Array, reduction: str = "mean") -> Tensor:
         """The squared differences. x and target have one shape (they do not broadcast)."""

@@ -101,7 +101,6 @@ def test_errors_of_reading():
         ((..., 0, ...), "only one '...'"),
         ("a", "an index is an int"),
         (1.0, "an index is an int"),
-        (True, "True and False are not indices"),
         (slice(0.5, 1), "the bounds of a slice are ints"),
     ]:
         with pytest.raises(IndexError, match=message):
@@ -110,7 +109,7 @@ def test_errors_of_reading():
         getitem(tensor(X), slice(None, None, 0))
     with pytest.raises(IndexError, match="must be of integers, not float32"):
         getitem(tensor(X), tensor(np.float32([1])))
-    with pytest.raises(IndexError, match="masked_select"):
+    with pytest.raises(IndexError, match=r"masked_select.* cannot be read here"):
         getitem(tensor(X), tensor(X > 3))
     with pytest.raises(ValueError, match="index: shapes"):
         getitem(tensor(X), (tensor([0, 1]), tensor([0, 1, 2])))
@@ -166,12 +165,10 @@ def test_mask_assignment():
     expected = X.copy()
     expected[:, X[0] > 5] = 0
     same(setitem(tensor(X), (ALL, tensor(X[0] > 5)), 0), expected)
-    with pytest.raises(ValueError, match=r"where\(mask, values, x\)"):
-        setitem(tensor(X), as_nodes(rows), tensor(np.ones((2, 5, 6), np.float32)))
+    with pytest.raises(ValueError, match=r"shape \(2, 4, 6\) does not fit a place of shape"):
+        setitem(tensor(X), as_nodes(rows), tensor(np.ones((2, 4, 6), np.float32)))
     with pytest.raises(IndexError, match="does not match"):
         setitem(tensor(X), as_nodes(mask[1:]), 0)
-    with pytest.raises(IndexError, match="stands alone"):
-        setitem(tensor(X), (tensor(rows), 0), 0)
 
 
 def test_symbolic_sizes():

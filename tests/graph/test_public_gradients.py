@@ -12,9 +12,11 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     functions,
     indexing,
     linear,
+    masks,
     movement,
     random,
     reduction,
+    running,
     selection,
 )
 from treadle.graph.build import ones_like

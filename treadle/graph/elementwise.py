@@ -454,23 +454,6 @@ def clamp(x: Operand, min: Operand = None, max: Operand = None) -> Node:
     return result
 
 
-@public("where", source="Array API", method=False, namespace=True)
-def choose(condition: Operand, x: Operand, y: Operand) -> Node:
-    """x where the condition (bool) holds, else y."""
-    return where(condition, x, y)
-
-
-@public("where", source="PyTorch")
-def where_method(x: Operand, first: Operand, second: Operand) -> Node:
-    """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where the
-    condition holds, else y. TypeError if both could be the condition."""
-    itself = node_of(x).dtype is bool_
-    given = isinstance(first, Node) and first.dtype is bool_
-    if itself and given:
-        raise TypeError("where: two bool tensors: write treadle.where(condition, x, y)")
-    return where(first, x, second) if given else where(x, first, second)
-
-
 @public("masked_fill", source="PyTorch")
 def masked_fill(x: Operand, mask: Operand, value: Operand) -> Node:
     """x with `value` (a number, or a 0-d tensor) where the bool tensor `mask` holds; the dtype of x

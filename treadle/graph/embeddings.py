@@ -24,7 +24,7 @@ from treadle.graph.build import (
 from treadle.graph.elementwise import add, div, eq, maximum, mul, ne, sub
 from treadle.graph.movement import narrow
 from treadle.graph.public import public
-from treadle.graph.reduction import cumsum
+from treadle.graph.running import cumsum
 from treadle.ir import ops
 from treadle.ir.dtype import bool_, int64
 from treadle.ir.node import Node

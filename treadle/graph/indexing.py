@@ -1,6 +1,7 @@
 """Reading and writing parts of a tensor: `x[...]` as NumPy defines it.
 
-An index is a tuple of ints, slices with any step, None, Ellipsis, and tensors of ints. Its *basic*
+An index is a tuple of ints, slices with any step, None, Ellipsis, tensors of ints, and bool masks
+(each stands for the positions where it holds, in the flattened form of its dimensions). Its *basic*
 part (ints and slices: a region of each dimension) becomes movement to read and UPDATE to write; the
 tensors together become one GATHER or SCATTER along one dimension. Ints below 0 count from the end,
 in tensors too; one that is out of range is an IndexError, also when the program runs.
@@ -11,9 +12,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
-from treadle.graph import shapes
+from treadle.graph import masks, shapes
 from treadle.graph.build import (
     Operand,
     broadcast,
@@ -32,6 +33,8 @@ from treadle.graph.build import (
     window_pair,
 )
 from treadle.graph.elementwise import add, ge, logical_and, lt, minimum, mul
+from treadle.graph.masks import Read
+from treadle.graph.movement import movedim
 from treadle.graph.shapes import Dim, at_most, dim_text, text
 from treadle.ir.dtype import bool_, int64, uint64
 from treadle.ir.dtype import index as INDEX
@@ -71,26 +74,73 @@ class Selection:
 
 
 def _as_tuple(index: Any) -> tuple[Any, ...]:
-    return index if isinstance(index, tuple) else (index,)
+    """The items of an index; True and False are masks of no dimension."""
+    items = index if isinstance(index, tuple) else (index,)
+    return tuple([const(item, bool_) if isinstance(item, bool) else item for item in items])
 
 
 def _spread_ellipsis(index: tuple[Any, ...], rank: int) -> list[Any]:
     """The index with one item per dimension (and None for new ones): Ellipsis, or the end, stands
-    for whole dimensions. IndexError if there are too many items."""
+    for whole dimensions. An Ellipsis for none stays: it keeps tensors apart as a slice does.
+    IndexError if there are too many items."""
     used = 0
     for item in index:
-        used += len(item.shape) if _is_mask(item) else item is not None and item is not Ellipsis
+        used += len(item.shape) if _is_mask(item) else _consumes(item)
     if used > rank:
         raise IndexError(f"an index of {used} dimensions is too long for a {rank}-d tensor")
     dots = [place for place, item in enumerate(index) if item is Ellipsis]
     if len(dots) > 1:
         raise IndexError("an index can have only one '...'")
     at = dots[0] if dots else len(index)
-    return [*index[:at], *[WHOLE] * (rank - used), *index[at + 1 :]]
+    whole = [WHOLE] * (rank - used)
+    return [*index[:at], *(whole or index[at : at + 1]), *index[at + 1 :]]
 
 
 def _is_mask(item: Any) -> bool:
     return isinstance(item, Node) and item.dtype is bool_
+
+
+def _consumes(item: Any) -> int:
+    """How many dimensions an item that is no mask stands for, in an index that is spread out."""
+    return int(item is not None and item is not Ellipsis)
+
+
+def _is_tensor(item: Any) -> bool:
+    return isinstance(item, Node) and item.dtype is not INDEX and item.dtype is not bool_
+
+
+def _no_reading(what: str, number: Node, *others: Node) -> NoReturn:
+    """For callers on nodes, where nothing runs."""
+    raise IndexError(f"{what} cannot be read here")
+
+
+# ---- masks ---------------------------------------------------------------------------------------
+def _masks_of_one_dimension(x: Node, items: tuple[Any, ...]) -> tuple[Node, list[Any]]:
+    """The dimensions of each mask merged into one (a mask of none adds one of size 1), and the
+    index, spread out, for that tensor. IndexError if a mask has not their sizes."""
+    spread = _spread_ellipsis(items, len(x.shape))
+    sizes: list[Dim] = []
+    axis = 0
+    for place, item in enumerate(spread):
+        covered = len(item.shape) if _is_mask(item) else _consumes(item)
+        part = x.shape[axis : axis + covered]
+        axis += covered
+        if _is_mask(item):
+            masks.check_shapes(item, part, x.shape)
+            part = (shapes.total(part),)
+            spread[place] = reshape(item, part)
+        sizes += part
+    return reshape(x, sizes), spread
+
+
+def _as_positions(spread: list[Any], read: Read) -> tuple[Any, ...]:
+    """An index with the positions of what they select in place of masks of one dimension."""
+    return tuple(
+        [
+            masks.chosen(item, None, read, "x[mask]")[0] if _is_mask(item) else item
+            for item in spread
+        ]
+    )
 
 
 def _understand(shape: Shape, index: Any) -> Selection:
@@ -100,6 +150,8 @@ def _understand(shape: Shape, index: Any) -> Selection:
     tensors: list[tuple[int, Node]] = []
     places: list[int] = []  # of ints and tensors in the index
     for place, item in enumerate(_spread_ellipsis(_as_tuple(index), len(shape))):
+        if item is Ellipsis:
+            continue
         if item is None:
             kept.append(None)
             continue
@@ -122,18 +174,11 @@ def _understand(shape: Shape, index: Any) -> Selection:
 
 
 def _check_index_tensor(item: Node) -> None:
-    if item.dtype is bool_:
-        raise IndexError(
-            "a bool mask selects a number of elements that is known only after the program has "
-            "run; this needs masked_select, which is not there yet: use where(mask, x, other)"
-        )
     if not item.dtype.is_int:
         raise IndexError(f"a tensor used as an index must be of integers, not {item.dtype}")
 
 
 def _int_region(item: Any, size: Dim, axis: int) -> Region:
-    if isinstance(item, bool):
-        raise IndexError("True and False are not indices; use 0 and 1, or None for a new dimension")
     try:
         number = shapes.as_dim(item)
     except TypeError:
@@ -191,8 +236,12 @@ def _clamped(bound: Dim, size: Dim, low: Dim, high: Dim) -> Dim:
 
 
 # ---- reading -------------------------------------------------------------------------------------
-def getitem(x: Node, index: Any) -> Node:
-    """`x[index]`."""
+def getitem(x: Node, index: Any, read: Read = _no_reading) -> Node:
+    """`x[index]`. How many elements a mask selects is read by `read` (see `masks.py`)."""
+    items = _as_tuple(index)
+    if any(_is_mask(item) for item in items):
+        x, spread = _masks_of_one_dimension(x, items)
+        index = _as_positions(spread, read)
     selection = _understand(x.shape, index)
     part = _kept_dimensions(_take(x, selection.regions), selection)
     if not selection.tensors:
@@ -281,13 +330,23 @@ def _flat_positions(shape: Shape, position: Node, at: int) -> Node:
 
 
 # ---- writing -------------------------------------------------------------------------------------
-def setitem(x: Node, index: Any, value: Operand) -> Node:
+def setitem(x: Node, index: Any, value: Operand, read: Read = _no_reading) -> Node:
     """`x` with `value`, cast to its dtype and broadcast, at `index`: what `x[index] = value` puts
-    into the cell. Where a tensor names an element more than once the last value stays."""
+    into the cell. Where a tensor names an element more than once the last value stays.
+
+    A mask reads nothing (see `_set_mask`) unless tensors or other masks stand beside it.
+    """
     items = _as_tuple(index)
     new = cast(value, x.dtype) if isinstance(value, Node) else const(value, x.dtype)
-    if any(_is_mask(item) for item in items):
-        return _set_mask(x, items, new)
+    held = sum(_is_mask(item) for item in items)
+    if held:
+        merged, spread = _masks_of_one_dimension(x, items)
+        at = next(place for place, item in enumerate(spread) if _is_mask(item))
+        if held == 1 and not any(_is_tensor(item) for item in items):
+            written = _set_mask(merged, spread, at, new)
+        else:
+            written = setitem(merged, _as_positions(spread, read), new)
+        return reshape(written, x.shape)
     selection = _understand(x.shape, index)
     if not selection.tensors:
         return _put(x, selection, _fitted(new, _result_shape(selection)))
@@ -309,15 +368,20 @@ def _result_shape(selection: Selection) -> Shape:
 
 def _fitted(value: Node, shape: Shape) -> Node:
     """A value broadcast to the shape of the place it is put into; leading 1s do not count."""
-    have = value.shape
-    while len(have) > len(shape) and have[0] == 1:
-        have = have[1:]
+    have = _without_leading_ones(value.shape, len(shape))
     try:
         return expand(reshape(value, have), shape)
     except ValueError:
         raise ValueError(
             f"a value of shape {text(value.shape)} does not fit a place of shape {text(shape)}"
         ) from None
+
+
+def _without_leading_ones(shape: Shape, rank: int) -> Shape:
+    """A shape without the sizes of 1 by which its rank is too high."""
+    while len(shape) > rank and shape[0] == 1:
+        shape = shape[1:]
+    return shape
 
 
 def _put(x: Node, selection: Selection, part: Node) -> Node:
@@ -328,28 +392,34 @@ def _put(x: Node, selection: Selection, part: Node) -> Node:
     return update(x, value, [(region.low, region.step) for region in regions], inside=True)
 
 
-def _set_mask(x: Node, items: tuple[Any, ...], value: Node) -> Node:
-    """`x[mask] = value`, for a value that is the same wherever the mask holds."""
-    spread = _spread_ellipsis(items, len(x.shape))
-    masks = [place for place, item in enumerate(spread) if _is_mask(item)]
-    plain = all(isinstance(item, slice) and item == WHOLE for item in spread if not _is_mask(item))
-    if len(masks) > 1 or not plain:
-        raise IndexError("a bool mask in an assignment stands alone, or beside ':' and '...'")
-    at = masks[0]
-    mask = spread[at]
-    covered = len(mask.shape)
-    if mask.shape != x.shape[at : at + covered]:
-        raise IndexError(
-            f"a mask of shape {text(mask.shape)} does not match a tensor of shape {text(x.shape)}"
-        )
-    rest = len(x.shape) - at - covered
-    have = (1,) * (at + 1 + rest - len(value.shape)) + value.shape
-    if len(have) != at + 1 + rest or have[at] != 1:
-        raise ValueError(
-            f"x[mask] = value puts one value wherever the mask holds; a tensor of shape "
-            f"{text(value.shape)} has several: write where(mask, values, x) with values of the "
-            "shape of x"
-        )
-    same = reshape(value, (*have[:at], *[1] * covered, *have[at + 1 :]))
-    condition = reshape(mask, (*[1] * at, *mask.shape, *[1] * rest))
-    return where(condition, expand(same, x.shape), x)
+def _set_mask(x: Node, items: list[Any], at: int, value: Node) -> Node:
+    """`x[.., mask, ..] = value` for a mask of one dimension, item number `at`, beside ints, slices
+    and None. Nothing is read: each element is chosen by `where`.
+
+    value: one for all that is selected, or as many as the mask selects, in order.
+    """
+    mask = items[at]
+    selection = _understand(x.shape, (*items[:at], WHOLE, *items[at + 1 :]))
+    axis = sum(map(_consumes, items[:at]))
+    ints = [n for n, item in enumerate(items) if _consumes(item) and not _is_slice(item)]
+    apart = ints[-1] - ints[0] + 1 != len(ints)
+    stands = selection.kept.index(axis)
+    place = 0 if apart else stands
+    part = movedim(_kept_dimensions(_take(x, selection.regions), selection), stands, place)
+    size, after = mask.shape[0], part.shape[place + 1 :]
+    have = _without_leading_ones(value.shape, len(part.shape))
+    have = (1,) * (len(part.shape) - len(have)) + have
+    values = reshape(value, have) if len(have) == len(part.shape) else value
+    count = values.shape[place] if len(have) == len(part.shape) else 1
+    fitted = _fitted(values, (*part.shape[:place], count, *after))
+    if count == 1:
+        fitted = expand(fitted, part.shape)
+    else:
+        fitted = masks.spread_values(fitted, mask, place, all_of_them=True)
+    condition = reshape(mask, (*[1] * place, size, *[1] * len(after)))
+    written = where(condition, fitted, part)
+    return _put(x, selection, movedim(written, place, stands))
+
+
+def _is_slice(item: Any) -> bool:
+    return isinstance(item, slice)

@@ -40,7 +40,9 @@ class Public:
     is none); "int" (the result is an integer or a bool). kind: "method"; "property" (a method
     without parentheses); "creates" (takes no tensor: a static method); "random" (creates, and its
     first argument is a key that the face draws); "keyed" (a method that may draw: the face gives
-    its keyword `random_key` a function that does).
+    its keyword `random_key` a function that does); "reads" (a method whose result's size may depend
+    on values: the face gives its keyword `read` a function that runs and reads them, see
+    `masks.py`).
     """
 
     name: str

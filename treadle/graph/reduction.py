@@ -21,13 +21,10 @@ from treadle.graph.build import (
     node_of,
     normalize_axes,
     normalize_axis,
-    pad,
-    permute,
     reduce,
     reshape,
     stop_gradient,
     where,
-    window,
 )
 from treadle.graph.elementwise import (
     abs_,
@@ -42,17 +39,14 @@ from treadle.graph.elementwise import (
     sub,
 )
 from treadle.graph.functions import exp, log, sqrt
-from treadle.graph.movement import narrow, on_or_below
 from treadle.graph.public import public
 from treadle.graph.shapes import Dim, text
 from treadle.ir import ops
 from treadle.ir.dtype import DType, bool_, int32, int64, uint64
 from treadle.ir.node import Node
 
-_BLOCK = 32  # elements that `cumsum` adds up directly
 
-
-def _summed_type(dtype: DType) -> DType:
+def summed_type(dtype: DType) -> DType:
     """The type of a sum: 64 bits for integers and bools, so that it does not overflow early."""
     return int64 if dtype.kind in "bi" or (dtype.kind == "u" and dtype is not uint64) else dtype
 
@@ -65,13 +59,13 @@ def _count(x: Node, axes: tuple[int, ...]) -> Dim:
 @public("sum", source="PyTorch", namespace=True)
 def sum_(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
     """The sum; 0 of nothing. Bools and integers add up in int64 unless `dtype` is given."""
-    return reduce("add", cast(x, dtype or _summed_type(x.dtype)), dim, keepdim)
+    return reduce("add", cast(x, dtype or summed_type(x.dtype)), dim, keepdim)
 
 
 @public("prod", source="PyTorch", namespace=True)
 def prod(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
     """The product; 1 of nothing. Bools and integers multiply in int64 unless `dtype` is given."""
-    return reduce("mul", cast(x, dtype or _summed_type(x.dtype)), dim, keepdim)
+    return reduce("mul", cast(x, dtype or summed_type(x.dtype)), dim, keepdim)
 
 
 @public("mean", source="PyTorch", namespace=True)
@@ -275,50 +269,3 @@ def all_(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
 def count_nonzero(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
     """How many elements are not 0, int64."""
     return reduce("add", cast(ne(node_of(x), 0), int64), dim, keepdim)
-
-
-# ---- running sums --------------------------------------------------------------------------------
-@public("cumsum", source="PyTorch")
-def cumsum(x: Node, dim: int, *, dtype: DType | None = None) -> Node:
-    """The sum of the elements up to and including each, along a dimension. Bools and integers add
-    up in int64 unless `dtype` says otherwise.
-
-    Blocks of 32 are added up directly (a triangle: 32 additions an element, a kernel whose loops
-    are all affine), then the sums of the blocks in the same way, so the depth is log32 of the size.
-    A loop over the elements would do less work, but one element after another; and sums of sums
-    round less than one long sum.
-    """
-    wanted = dtype or _summed_type(x.dtype)
-    wide = wanted.accumulator
-    rank = len(x.shape)
-    axis = normalize_axis(dim, rank)
-    if not rank:
-        return cast(x, wanted)
-    last = [*(n for n in range(rank) if n != axis), axis]
-    moved = permute(cast(cast(x, wanted), wide), last)
-    back = [last.index(n) for n in range(rank)]
-    return cast(permute(_running_sum(moved), back), wanted)
-
-
-def _running_sum(x: Node) -> Node:
-    """`cumsum` along the last dimension."""
-    size, before = x.shape[-1], x.shape[:-1]
-    if shapes.bounds(size)[1] <= _BLOCK:
-        return _triangle(x)
-    last = len(before)
-    keep: list[tuple[Dim, Dim]] = [(0, 0)] * last
-    extra = -size % _BLOCK if isinstance(size, int) else _BLOCK
-    rows = window(pad(x, [*keep, (0, extra)]), last, _BLOCK, stride=_BLOCK)
-    blocks = rows.shape[last]
-    upto = _running_sum(reduce("add", rows, -1))
-    earlier = pad(narrow(upto, last, 0, shapes.subtract(blocks, 1)), [*keep, (1, 0)])
-    result = add(_triangle(rows), reshape(earlier, (*before, blocks, 1)))
-    flat = reshape(result, (*before, shapes.multiply(blocks, _BLOCK)))
-    return narrow(flat, last, 0, size, inside=True)
-
-
-def _triangle(x: Node) -> Node:
-    """The running sum as a sum over a triangle: out[j] = sum of x[k] for k <= j."""
-    size, before = x.shape[-1], x.shape[:-1]
-    square_ = expand(reshape(x, (*before, 1, size)), (*before, size, size))
-    return reduce("add", where(on_or_below(size, size, 0), square_, const(0, x.dtype)), -1)
