@@ -43,9 +43,10 @@ def _forget(entry: _Entry) -> None:
         del _table[entry.key]
 
 
-def leave(key: Key) -> None:
-    """A node made by `Node.watched` is no more."""
-    del _table[key]
+def leave(key: Key, table: dict[Key, Reference] = _table) -> None:
+    """A node made by `Node.watched` is no more. (The default argument is there also when Python
+    ends, after the names of modules are gone.)"""
+    del table[key]
 
 
 class Node:
