@@ -1901,6 +1901,474 @@ class Vocabulary:
         """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or
         0-d tensors."""
 
+    def signbit(self) -> Tensor:
+        """Whether the sign is minus: of -0.0 too, and of a NaN that carries it; of integers x <
+        0."""
+
+    def signbit_(self) -> Tensor:
+        """`signbit`, with the result put into this tensor. Returns it."""
+
+    def copysign(self, other: Operand) -> Tensor:
+        """|x| with the sign of `other`, which may be that of a zero."""
+
+    def copysign_(self, other: Operand) -> Tensor:
+        """`copysign`, with the result put into this tensor. Returns it."""
+
+    def heaviside(self, values: Operand) -> Tensor:
+        """0 below 0, 1 above, `values` at 0; 0 for NaN."""
+
+    def heaviside_(self, values: Operand) -> Tensor:
+        """`heaviside`, with the result put into this tensor. Returns it."""
+
+    def positive(self) -> Tensor:
+        """x itself, `+x`."""
+
+    def positive_(self) -> Tensor:
+        """`positive`, with the result put into this tensor. Returns it."""
+
+    def nextafter(self, other: Operand) -> Tensor:
+        """The next number of the dtype after x in the direction of `other`; `other` if they are
+        equal."""
+
+    def nextafter_(self, other: Operand) -> Tensor:
+        """`nextafter`, with the result put into this tensor. Returns it."""
+
+    def frac(self) -> Tensor:
+        """x - trunc(x), with the sign of x."""
+
+    def frac_(self) -> Tensor:
+        """`frac`, with the result put into this tensor. Returns it."""
+
+    def nan_to_num(
+        self,
+        nan: builtins.float | None = 0.0,
+        posinf: builtins.float | None = None,
+        neginf: builtins.float | None = None,
+    ) -> Tensor:
+        """x with NaN replaced by `nan`, inf by `posinf` and -inf by `neginf`; None: 0, and the
+        greatest and least number of the dtype."""
+
+    def nan_to_num_(
+        self,
+        nan: builtins.float | None = 0.0,
+        posinf: builtins.float | None = None,
+        neginf: builtins.float | None = None,
+    ) -> Tensor:
+        """`nan_to_num`, with the result put into this tensor. Returns it."""
+
+    def isclose(
+        self,
+        other: Operand,
+        rtol: builtins.float = 1e-05,
+        atol: builtins.float = 1e-08,
+        equal_nan: builtins.bool = False,
+    ) -> Tensor:
+        """Whether |x - other| <= atol + rtol * |other|; infinities are close to themselves only,
+        NaN to nothing unless `equal_nan`."""
+
+    def isclose_(
+        self,
+        other: Operand,
+        rtol: builtins.float = 1e-05,
+        atol: builtins.float = 1e-08,
+        equal_nan: builtins.bool = False,
+    ) -> Tensor:
+        """`isclose`, with the result put into this tensor. Returns it."""
+
+    def allclose(
+        self,
+        other: Operand,
+        rtol: builtins.float = 1e-05,
+        atol: builtins.float = 1e-08,
+        equal_nan: builtins.bool = False,
+    ) -> Tensor:
+        """Whether `isclose` holds everywhere, as a bool of shape ()."""
+
+    def allclose_(
+        self,
+        other: Operand,
+        rtol: builtins.float = 1e-05,
+        atol: builtins.float = 1e-08,
+        equal_nan: builtins.bool = False,
+    ) -> Tensor:
+        """`allclose`, with the result put into this tensor. Returns it."""
+
+    def fmax(self, other: Operand) -> Tensor:
+        """The greater of two; where one is NaN, the other."""
+
+    def fmax_(self, other: Operand) -> Tensor:
+        """`fmax`, with the result put into this tensor. Returns it."""
+
+    def fmin(self, other: Operand) -> Tensor:
+        """The lesser of two; where one is NaN, the other."""
+
+    def fmin_(self, other: Operand) -> Tensor:
+        """`fmin`, with the result put into this tensor. Returns it."""
+
+    def addcmul(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+        """x + value * tensor1 * tensor2, rounded once in half and bfloat16."""
+
+    def addcmul_(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+        """`addcmul`, with the result put into this tensor. Returns it."""
+
+    def addcdiv(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+        """x + value * tensor1 / tensor2, in floating point."""
+
+    def addcdiv_(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+        """`addcdiv`, with the result put into this tensor. Returns it."""
+
+    def float_power(self, exponent: Operand) -> Tensor:
+        """x to a power, in float64."""
+
+    def float_power_(self, exponent: Operand) -> Tensor:
+        """`float_power`, with the result put into this tensor. Returns it."""
+
+    def xlogy(self, other: Operand) -> Tensor:
+        """x * log(other), which is 0 where x is 0 unless `other` is NaN."""
+
+    def xlogy_(self, other: Operand) -> Tensor:
+        """`xlogy`, with the result put into this tensor. Returns it."""
+
+    def mse_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+        """The squared differences. x and target have one shape (they do not broadcast)."""
+
+    def mse_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+        """`mse_loss`, with the result put into this tensor. Returns it."""
+
+    def l1_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+        """The absolute differences. x and target have one shape (they do not broadcast)."""
+
+    def l1_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+        """`l1_loss`, with the result put into this tensor. Returns it."""
+
+    def binary_cross_entropy(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
+        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+
+    def binary_cross_entropy_(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """`binary_cross_entropy`, with the result put into this tensor. Returns it."""
+
+    def binary_crossentropy(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
+        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+
+    def binary_crossentropy_(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """`binary_crossentropy`, with the result put into this tensor. Returns it."""
+
+    def binary_cross_entropy_with_logits(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+
+    def binary_cross_entropy_with_logits_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """`binary_cross_entropy_with_logits`, with the result put into this tensor. Returns it."""
+
+    def binary_crossentropy_logits(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+
+    def binary_crossentropy_logits_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """`binary_crossentropy_logits`, with the result put into this tensor. Returns it."""
+
+    def nll_loss(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """-x at the target's class, for logarithms of probabilities x."""
+
+    def nll_loss_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """`nll_loss`, with the result put into this tensor. Returns it."""
+
+    def cross_entropy(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+        label_smoothing: builtins.float = 0.0,
+    ) -> Tensor:
+        """The cross entropy of softmax(x) along the classes, and a target: -log of the probability
+        that x gives to the target's class."""
+
+    def cross_entropy_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+        label_smoothing: builtins.float = 0.0,
+    ) -> Tensor:
+        """`cross_entropy`, with the result put into this tensor. Returns it."""
+
+    def smooth_l1_loss(
+        self, target: Array, reduction: str = "mean", beta: builtins.float = 1.0
+    ) -> Tensor:
+        """Of the difference d: d^2 / (2 beta) where |d| < beta, else |d| - beta/2; with beta=0,
+        |d|. x and target have one shape."""
+
+    def smooth_l1_loss_(
+        self, target: Array, reduction: str = "mean", beta: builtins.float = 1.0
+    ) -> Tensor:
+        """`smooth_l1_loss`, with the result put into this tensor. Returns it."""
+
+    def huber_loss(
+        self, target: Array, reduction: str = "mean", delta: builtins.float = 1.0
+    ) -> Tensor:
+        """Of the difference d: d^2 / 2 where |d| <= delta, else delta * (|d| - delta/2). x and
+        target have one shape."""
+
+    def huber_loss_(
+        self, target: Array, reduction: str = "mean", delta: builtins.float = 1.0
+    ) -> Tensor:
+        """`huber_loss`, with the result put into this tensor. Returns it."""
+
+    def poisson_nll_loss(
+        self,
+        target: Array,
+        log_input: builtins.bool = True,
+        full: builtins.bool = False,
+        eps: builtins.float = 1e-08,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """The negative logarithm of the probability of counts under Poisson distributions, without
+        what does not depend on x: exp(x) - target * x; without `log_input`, x - target * log(x +
+        eps)."""
+
+    def poisson_nll_loss_(
+        self,
+        target: Array,
+        log_input: builtins.bool = True,
+        full: builtins.bool = False,
+        eps: builtins.float = 1e-08,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """`poisson_nll_loss`, with the result put into this tensor. Returns it."""
+
+    def gaussian_nll_loss(
+        self,
+        target: Array,
+        var: Operand,
+        full: builtins.bool = False,
+        eps: builtins.float = 1e-06,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """The negative logarithm of the density of targets under normal distributions with means x
+        and variances `var` (at least eps; no derivative where it is below): half of log(var) + (x -
+        target)^2 / var. var: a number, of the shape of x, or of that without or with 1 as the last
+        dimension. full: with log(2 pi)/2."""
+
+    def gaussian_nll_loss_(
+        self,
+        target: Array,
+        var: Operand,
+        full: builtins.bool = False,
+        eps: builtins.float = 1e-06,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """`gaussian_nll_loss`, with the result put into this tensor. Returns it."""
+
+    def kl_div(
+        self, target: Array, reduction: str = "mean", log_target: builtins.bool = False
+    ) -> Tensor:
+        """The Kullback-Leibler divergence of targets (probabilities; with `log_target` their
+        logarithms) from x, which are logarithms of probabilities: target * (log(target) - x)."""
+
+    def kl_div_(
+        self, target: Array, reduction: str = "mean", log_target: builtins.bool = False
+    ) -> Tensor:
+        """`kl_div`, with the result put into this tensor. Returns it."""
+
+    def sparse_categorical_crossentropy(
+        self,
+        y: Array,
+        ignore_index: builtins.int = -1,
+        label_smoothing: builtins.float = 0.0,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """`cross_entropy` of scores x (.., classes) and class ids y of the shape of x without the
+        last dimension; samples with `ignore_index` do not count."""
+
+    def cosine_similarity(
+        self,
+        x2: Array,
+        dim: builtins.int = 1,
+        eps: builtins.float = 1e-08,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The cosine of the angle between vectors along a dimension, whose norms are taken to be at
+        least eps."""
+
+    def cosine_similarity_(
+        self,
+        x2: Array,
+        dim: builtins.int = 1,
+        eps: builtins.float = 1e-08,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`cosine_similarity`, with the result put into this tensor. Returns it."""
+
+    def pairwise_distance(
+        self,
+        x2: Array,
+        p: builtins.float = 2.0,
+        eps: builtins.float = 1e-06,
+        keepdim: builtins.bool = False,
+        *,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The p-norm of x1 - x2 + eps along the last dimension."""
+
+    def pairwise_distance_(
+        self,
+        x2: Array,
+        p: builtins.float = 2.0,
+        eps: builtins.float = 1e-06,
+        keepdim: builtins.bool = False,
+        *,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`pairwise_distance`, with the result put into this tensor. Returns it."""
+
+    def cdist(self, x2: Array, p: builtins.float = 2.0, compute_mode: str | None = None) -> Tensor:
+        """The p-norms of the differences of all pairs of rows: (.., m, k), (.., n, k) -> (.., m,
+        n)."""
+
+    def cdist_(self, x2: Array, p: builtins.float = 2.0, compute_mode: str | None = None) -> Tensor:
+        """`cdist`, with the result put into this tensor. Returns it."""
+
+    def margin_ranking_loss(
+        self, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """max(0, -target * (x - other) + margin): target 1 wants x above `other`, -1 below."""
+
+    def margin_ranking_loss_(
+        self, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """`margin_ranking_loss`, with the result put into this tensor. Returns it."""
+
+    def hinge_embedding_loss(
+        self, target: Array, margin: builtins.float = 1.0, reduction: str = "mean"
+    ) -> Tensor:
+        """x where the target is 1, max(0, margin - x) where it is -1."""
+
+    def hinge_embedding_loss_(
+        self, target: Array, margin: builtins.float = 1.0, reduction: str = "mean"
+    ) -> Tensor:
+        """`hinge_embedding_loss`, with the result put into this tensor. Returns it."""
+
+    def cosine_embedding_loss(
+        self, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """Of the cosine c between vectors of the last dimension: 1 - c where the target is 1,
+        max(0, c - margin) where it is -1. x: (vector,) or (batch, vector); target: () or
+        (batch,)."""
+
+    def cosine_embedding_loss_(
+        self, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """`cosine_embedding_loss`, with the result put into this tensor. Returns it."""
+
+    def triplet_margin_loss(
+        self,
+        positive: Array,
+        negative: Array,
+        margin: builtins.float = 1.0,
+        p: builtins.float = 2.0,
+        eps: builtins.float = 1e-06,
+        swap: builtins.bool = False,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """max(0, d(anchor, positive) - d(anchor, negative) + margin) of `pairwise_distance`s."""
+
+    def triplet_margin_loss_(
+        self,
+        positive: Array,
+        negative: Array,
+        margin: builtins.float = 1.0,
+        p: builtins.float = 2.0,
+        eps: builtins.float = 1e-06,
+        swap: builtins.bool = False,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """`triplet_margin_loss`, with the result put into this tensor. Returns it."""
+
+    def soft_margin_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+        """log(1 + exp(-target * x)), for targets 1 and -1."""
+
+    def soft_margin_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+        """`soft_margin_loss`, with the result put into this tensor. Returns it."""
+
+    def multilabel_soft_margin_loss(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """The binary cross entropy of every class (the last dimension), averaged over the
+        classes."""
+
+    def multilabel_soft_margin_loss_(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """`multilabel_soft_margin_loss`, with the result put into this tensor. Returns it."""
+
+    def multi_margin_loss(
+        self,
+        target: Array,
+        p: builtins.int = 1,
+        margin: builtins.float = 1.0,
+        weight: Array | None = None,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """The mean over the other classes of max(0, margin - x[target] + x[other])**p."""
+
+    def multi_margin_loss_(
+        self,
+        target: Array,
+        p: builtins.int = 1,
+        margin: builtins.float = 1.0,
+        weight: Array | None = None,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """`multi_margin_loss`, with the result put into this tensor. Returns it."""
+
     @overload
     def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """The sum of the elements up to and including each, along a dimension."""
@@ -2096,134 +2564,6 @@ class Vocabulary:
     ) -> Tensor:
         """`embedding_bag`, with the result put into this tensor. Returns it."""
 
-    def signbit(self) -> Tensor:
-        """Whether the sign is minus: of -0.0 too, and of a NaN that carries it; of integers x <
-        0."""
-
-    def signbit_(self) -> Tensor:
-        """`signbit`, with the result put into this tensor. Returns it."""
-
-    def copysign(self, other: Operand) -> Tensor:
-        """|x| with the sign of `other`, which may be that of a zero."""
-
-    def copysign_(self, other: Operand) -> Tensor:
-        """`copysign`, with the result put into this tensor. Returns it."""
-
-    def heaviside(self, values: Operand) -> Tensor:
-        """0 below 0, 1 above, `values` at 0; 0 for NaN."""
-
-    def heaviside_(self, values: Operand) -> Tensor:
-        """`heaviside`, with the result put into this tensor. Returns it."""
-
-    def positive(self) -> Tensor:
-        """x itself, `+x`."""
-
-    def positive_(self) -> Tensor:
-        """`positive`, with the result put into this tensor. Returns it."""
-
-    def nextafter(self, other: Operand) -> Tensor:
-        """The next number of the dtype after x in the direction of `other`; `other` if they are
-        equal."""
-
-    def nextafter_(self, other: Operand) -> Tensor:
-        """`nextafter`, with the result put into this tensor. Returns it."""
-
-    def frac(self) -> Tensor:
-        """x - trunc(x), with the sign of x."""
-
-    def frac_(self) -> Tensor:
-        """`frac`, with the result put into this tensor. Returns it."""
-
-    def nan_to_num(
-        self,
-        nan: builtins.float | None = 0.0,
-        posinf: builtins.float | None = None,
-        neginf: builtins.float | None = None,
-    ) -> Tensor:
-        """x with NaN replaced by `nan`, inf by `posinf` and -inf by `neginf`; None: 0, and the
-        greatest and least number of the dtype."""
-
-    def nan_to_num_(
-        self,
-        nan: builtins.float | None = 0.0,
-        posinf: builtins.float | None = None,
-        neginf: builtins.float | None = None,
-    ) -> Tensor:
-        """`nan_to_num`, with the result put into this tensor. Returns it."""
-
-    def isclose(
-        self,
-        other: Operand,
-        rtol: builtins.float = 1e-05,
-        atol: builtins.float = 1e-08,
-        equal_nan: builtins.bool = False,
-    ) -> Tensor:
-        """Whether |x - other| <= atol + rtol * |other|; infinities are close to themselves only,
-        NaN to nothing unless `equal_nan`."""
-
-    def isclose_(
-        self,
-        other: Operand,
-        rtol: builtins.float = 1e-05,
-        atol: builtins.float = 1e-08,
-        equal_nan: builtins.bool = False,
-    ) -> Tensor:
-        """`isclose`, with the result put into this tensor. Returns it."""
-
-    def allclose(
-        self,
-        other: Operand,
-        rtol: builtins.float = 1e-05,
-        atol: builtins.float = 1e-08,
-        equal_nan: builtins.bool = False,
-    ) -> Tensor:
-        """Whether `isclose` holds everywhere, as a bool of shape ()."""
-
-    def allclose_(
-        self,
-        other: Operand,
-        rtol: builtins.float = 1e-05,
-        atol: builtins.float = 1e-08,
-        equal_nan: builtins.bool = False,
-    ) -> Tensor:
-        """`allclose`, with the result put into this tensor. Returns it."""
-
-    def fmax(self, other: Operand) -> Tensor:
-        """The greater of two; where one is NaN, the other."""
-
-    def fmax_(self, other: Operand) -> Tensor:
-        """`fmax`, with the result put into this tensor. Returns it."""
-
-    def fmin(self, other: Operand) -> Tensor:
-        """The lesser of two; where one is NaN, the other."""
-
-    def fmin_(self, other: Operand) -> Tensor:
-        """`fmin`, with the result put into this tensor. Returns it."""
-
-    def addcmul(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
-        """x + value * tensor1 * tensor2, rounded once in half and bfloat16."""
-
-    def addcmul_(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
-        """`addcmul`, with the result put into this tensor. Returns it."""
-
-    def addcdiv(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
-        """x + value * tensor1 / tensor2, in floating point."""
-
-    def addcdiv_(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
-        """`addcdiv`, with the result put into this tensor. Returns it."""
-
-    def float_power(self, exponent: Operand) -> Tensor:
-        """x to a power, in float64."""
-
-    def float_power_(self, exponent: Operand) -> Tensor:
-        """`float_power`, with the result put into this tensor. Returns it."""
-
-    def xlogy(self, other: Operand) -> Tensor:
-        """x * log(other), which is 0 where x is 0 unless `other` is NaN."""
-
-    def xlogy_(self, other: Operand) -> Tensor:
-        """`xlogy`, with the result put into this tensor. Returns it."""
-
     def masked_select(
         self, mask: Array, *, size: Any = None, fill_value: Operand = 0, shape: Any = ...
     ) -> Tensor:
@@ -2257,115 +2597,6 @@ class Vocabulary:
 
     def masked_scatter_(self, mask: Array, source: Array) -> Tensor:
         """`masked_scatter`, with the result put into this tensor. Returns it."""
-
-    def mse_loss(self, target: Array, reduction: str = "mean") -> Tensor:
-        """The squared differences. x and target have one shape (they do not broadcast)."""
-
-    def mse_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
-        """`mse_loss`, with the result put into this tensor. Returns it."""
-
-    def l1_loss(self, target: Array, reduction: str = "mean") -> Tensor:
-        """The absolute differences. x and target have one shape (they do not broadcast)."""
-
-    def l1_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
-        """`l1_loss`, with the result put into this tensor. Returns it."""
-
-    def binary_cross_entropy(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
-        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
-
-    def binary_cross_entropy_(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """`binary_cross_entropy`, with the result put into this tensor. Returns it."""
-
-    def binary_crossentropy(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
-        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
-
-    def binary_crossentropy_(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """`binary_crossentropy`, with the result put into this tensor. Returns it."""
-
-    def binary_cross_entropy_with_logits(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
-
-    def binary_cross_entropy_with_logits_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """`binary_cross_entropy_with_logits`, with the result put into this tensor. Returns it."""
-
-    def binary_crossentropy_logits(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
-
-    def binary_crossentropy_logits_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """`binary_crossentropy_logits`, with the result put into this tensor. Returns it."""
-
-    def nll_loss(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-    ) -> Tensor:
-        """-x at the target's class, for logarithms of probabilities x."""
-
-    def nll_loss_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-    ) -> Tensor:
-        """`nll_loss`, with the result put into this tensor. Returns it."""
-
-    def cross_entropy(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-        label_smoothing: builtins.float = 0.0,
-    ) -> Tensor:
-        """The cross entropy of softmax(x) along the classes, and a target: -log of the probability
-        that x gives to the target's class."""
-
-    def cross_entropy_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-        label_smoothing: builtins.float = 0.0,
-    ) -> Tensor:
-        """`cross_entropy`, with the result put into this tensor. Returns it."""
 
     def im2col(
         self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
@@ -2650,6 +2881,86 @@ class Vocabulary:
         output_size: Any = None,
     ) -> Tensor:
         """`max_unpool3d`, with the result put into this tensor. Returns it."""
+
+    @staticmethod
+    def einsum(
+        equation: str, *_tensors: Any, tensors: Any = ..., requires_grad: builtins.bool = False
+    ) -> Tensor:
+        """The sum of products that an equation names: `einsum("bij,bjk->bik", x, y)`."""
+
+    def tensordot(
+        self, other: Array, dims: Any = 2, *, dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """The sum over pairs of axes of a product: `dims` pairs the last n axes of x with the first
+        n of `other`, or lists the axes of each: `([1, 2], [0, 1])`."""
+
+    def tensordot_(
+        self, other: Array, dims: Any = 2, *, dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """`tensordot`, with the result put into this tensor. Returns it."""
+
+    def vecdot(self, other: Array, *, dim: builtins.int = -1, axis: builtins.int = ...) -> Tensor:
+        """The sum along one axis of the product; the other axes broadcast."""
+
+    def inner(self, other: Array) -> Tensor:
+        """The sum over the last axes of both; with a 0-d tensor, the product."""
+
+    def inner_(self, other: Array) -> Tensor:
+        """`inner`, with the result put into this tensor. Returns it."""
+
+    def vdot(self, other: Array) -> Tensor:
+        """The sum of the products of two vectors."""
+
+    def vdot_(self, other: Array) -> Tensor:
+        """`vdot`, with the result put into this tensor. Returns it."""
+
+    def kron(self, other: Array) -> Tensor:
+        """The Kronecker product: every element of x times the whole of `other`."""
+
+    def kron_(self, other: Array) -> Tensor:
+        """`kron`, with the result put into this tensor. Returns it."""
+
+    def cross(
+        self, other: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
+        """The vector product along an axis of size 3; the first such axis unless `dim` is given."""
+
+    def cross_(
+        self, other: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
+        """`cross`, with the result put into this tensor. Returns it."""
+
+    def addmv(self, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * x + alpha * (mat @ vec); with beta=0, x is not read."""
+
+    def addmv_(self, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addmv`, with the result put into this tensor. Returns it."""
+
+    def baddbmm(self, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * x + alpha * (batch1 @ batch2), for batches of matrices; with beta=0, x is not
+        read."""
+
+    def baddbmm_(self, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`baddbmm`, with the result put into this tensor. Returns it."""
+
+    def addbmm(self, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * x + alpha * the sum over the batch of batch1 @ batch2; with beta=0, x is not
+        read."""
+
+    def addbmm_(self, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addbmm`, with the result put into this tensor. Returns it."""
+
+    def addr(self, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * x + alpha * outer(vec1, vec2); with beta=0, x is not read."""
+
+    def addr_(self, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addr`, with the result put into this tensor. Returns it."""
+
+    def trace(self) -> Tensor:
+        """The sum of the diagonal of a matrix; integers and bools are summed in int64."""
+
+    def trace_(self) -> Tensor:
+        """`trace`, with the result put into this tensor. Returns it."""
 
     def interpolate(
         self,

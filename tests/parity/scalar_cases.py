@@ -28,6 +28,52 @@ def celu(x, alpha):
     return torch.where(x > 0, x, alpha * torch.expm1(x / alpha))
 
 
+def n(*shape):
+    return RNG.normal(size=shape)
+
+
+F = torch.nn.functional
+LABEL = np.array([1, -1, 1])
+PRODUCTS: dict[str, list[Case]] = {
+    "tensordot": [
+        Case((n(3, 4, 5), n(5, 4, 2)), (([2, 1], [0, 1]),)),
+        Case((n(3, 4), n(4, 5)), (1,)),
+    ],
+    "vecdot": [Case((n(3, 4), n(4)), theirs=lambda x, y: torch.linalg.vecdot(x, y))],
+    "inner": [Case((n(2, 4), n(3, 4)))],
+    "vdot": [Case((n(4), n(4)))],
+    "kron": [Case((n(2, 3), n(2, 1, 2)))],
+    "cross": [Case((n(2, 3), n(2, 3)), named={"dim": 1})],
+    "addmv": [Case((n(3), n(3, 4), n(4)), named={"beta": 0.5, "alpha": 2.0})],
+    "baddbmm": [Case((n(2, 3, 5), n(2, 3, 4), n(2, 4, 5)), named={"alpha": 2.0})],
+    "addbmm": [Case((n(3, 5), n(2, 3, 4), n(2, 4, 5)), named={"beta": 0.5})],
+    "addr": [Case((n(3, 4), n(3), n(4)), named={"beta": 0.5, "alpha": 2.0})],
+    "trace": [Case((n(3, 4),))],
+}
+DISTANCES: dict[str, list[Case]] = {
+    "smooth_l1_loss": [Case((S, T), named={"beta": 0.7}, theirs=F.smooth_l1_loss)],
+    "huber_loss": [Case((S, T), named={"delta": 0.7}, theirs=F.huber_loss)],
+    "poisson_nll_loss": [Case((S, P), named={"full": True}, theirs=F.poisson_nll_loss)],
+    "gaussian_nll_loss": [Case((S, T, P), named={"full": True}, theirs=F.gaussian_nll_loss)],
+    "kl_div": [Case((S, Q), named={"reduction": "batchmean"}, theirs=F.kl_div)],
+    "sparse_categorical_crossentropy": [
+        Case((S, np.array([0, 3, -1])), theirs=lambda x, y: F.cross_entropy(x, y, ignore_index=-1))
+    ],
+    "cosine_similarity": [Case((S, T), theirs=F.cosine_similarity)],
+    "pairwise_distance": [Case((S, T), (3.0,), theirs=F.pairwise_distance)],
+    "cdist": [Case((n(3, 4), n(5, 4)), (3.0,), theirs=torch.cdist, order=1)],
+    "margin_ranking_loss": [Case((S[:, 0], T[:, 0], LABEL), theirs=F.margin_ranking_loss)],
+    "hinge_embedding_loss": [Case((S[:, 1], LABEL), theirs=F.hinge_embedding_loss)],
+    "cosine_embedding_loss": [Case((S, T, LABEL), theirs=F.cosine_embedding_loss)],
+    "triplet_margin_loss": [
+        Case((S, T, P), named={"swap": True, "margin": 3.0}, theirs=F.triplet_margin_loss)
+    ],
+    "soft_margin_loss": [Case((S, np.sign(T).astype(np.int64)), theirs=F.soft_margin_loss)],
+    "multilabel_soft_margin_loss": [Case((S, Q), theirs=F.multilabel_soft_margin_loss)],
+    "multi_margin_loss": [
+        Case((S, np.array([0, 3, 2])), (2,), theirs=F.multi_margin_loss, order=1)
+    ],
+}
 SCALAR: dict[str, list[Case]] = {
     "asin": [Case((U,))],
     "acos": [Case((U,))],
@@ -55,6 +101,8 @@ SCALAR: dict[str, list[Case]] = {
     "gumbel_softmax": [
         Case((S,), ours=lambda x: x.gumbel_softmax().sum(-1), theirs=lambda x: x.sum(-1) * 0 + 1)
     ],
+    **PRODUCTS,
+    **DISTANCES,
     "elu": [Case((S,), (0.7,))],
     "celu": [Case((S,), (0.7,), theirs=celu)],
     "softplus": [Case((S,), (1.7,)), Case((S,), (1.0, 1.2))],

@@ -274,3 +274,28 @@ def test_value_gradient_and_second_gradient(name, case):
 def test_every_differentiable_function_is_compared():
     assert {name for name, _ in ALL} == set(DIFFERENTIABLE)
     assert set(CASES) <= set(DIFFERENTIABLE)
+
+
+@pytest.mark.parametrize(
+    ("equation", "sizes"),
+    [
+        ("bij,bjk,i->bk", [(2, 3, 4), (2, 4, 5), (3,)]),
+        ("ii...,...j->ij", [(3, 3, 4), (4, 5)]),
+        ("...ij,...jk", [(2, 1, 3, 4), (5, 4, 2)]),
+        ("ij->", [(3, 4)]),
+        ("i,j", [(3,), (4,)]),
+    ],
+)
+def test_einsum(equation, sizes):
+    arrays = [n(*size) for size in sizes]
+    theirs = [torch.tensor(array, requires_grad=True) for array in arrays]
+    value = torch.einsum(equation, *theirs)
+    close(Tensor.einsum(equation, *map(Tensor, arrays)).numpy(), value, "value")
+
+    def total(*xs):
+        return Tensor.einsum(equation, *xs).square().sum()
+
+    expected = torch.autograd.grad(value.square().sum(), theirs)
+    found = grad(total, tuple(range(len(arrays))))(*map(Tensor, arrays))
+    for one, other in zip(found, expected):
+        close(one.numpy(), other, "gradient")

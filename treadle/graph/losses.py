@@ -36,12 +36,12 @@ from treadle.ir.node import Node
 REDUCTIONS = ("mean", "sum", "none")
 
 
-def _check_reduction(name: str, reduction: Any) -> None:
+def check_reduction(name: str, reduction: Any) -> None:
     if reduction not in REDUCTIONS:
         raise ValueError(f"{name}: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
 
 
-def _reduced(losses: Node, reduction: str, count: Node | None = None) -> Node:
+def reduced(losses: Node, reduction: str, count: Node | None = None) -> Node:
     """The losses as asked for; the mean divides by `count`, or by how many there are."""
     if reduction == "none":
         return losses
@@ -53,7 +53,7 @@ def _reduced(losses: Node, reduction: str, count: Node | None = None) -> Node:
     return div(total, count)
 
 
-def _alike(name: str, x: Node, target: Node) -> tuple[Node, Node, Any]:
+def alike(name: str, x: Node, target: Node) -> tuple[Node, Node, Any]:
     """(prediction, target, dtype of the loss), both in the type to compute in. ValueError if their
     shapes differ: to broadcast one of them here is nearly always a mistake."""
     if not shapes.same_shape(x.shape, target.shape):
@@ -83,17 +83,17 @@ def _weighted(name: str, losses: Node, weight: Node | None) -> Node:
 @public("mse_loss", source="PyTorch")
 def mse_loss(x: Node, target: Node, reduction: str = "mean") -> Node:
     """The squared differences. x and target have one shape (they do not broadcast)."""
-    _check_reduction("mse_loss", reduction)
-    a, b, dtype = _alike("mse_loss", x, target)
-    return cast(_reduced(square(sub(a, b)), reduction), dtype)
+    check_reduction("mse_loss", reduction)
+    a, b, dtype = alike("mse_loss", x, target)
+    return cast(reduced(square(sub(a, b)), reduction), dtype)
 
 
 @public("l1_loss", source="PyTorch")
 def l1_loss(x: Node, target: Node, reduction: str = "mean") -> Node:
     """The absolute differences. x and target have one shape (they do not broadcast)."""
-    _check_reduction("l1_loss", reduction)
-    a, b, dtype = _alike("l1_loss", x, target)
-    return cast(_reduced(abs_(sub(a, b)), reduction), dtype)
+    check_reduction("l1_loss", reduction)
+    a, b, dtype = alike("l1_loss", x, target)
+    return cast(reduced(abs_(sub(a, b)), reduction), dtype)
 
 
 # ---- two classes ---------------------------------------------------------------------------------
@@ -103,11 +103,11 @@ def binary_cross_entropy(
 ) -> Node:
     """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken to
     be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
-    _check_reduction("binary_cross_entropy", reduction)
-    p, t, dtype = _alike("binary_cross_entropy", x, target)
+    check_reduction("binary_cross_entropy", reduction)
+    p, t, dtype = alike("binary_cross_entropy", x, target)
     hit, miss = (alu(ops.MAX, logarithm, -100.0) for logarithm in (log(p), log1p(neg(p))))
     losses = neg(add(mul(t, hit), mul(sub(1, t), miss)))
-    return cast(_reduced(_weighted("binary_cross_entropy", losses, weight), reduction), dtype)
+    return cast(reduced(_weighted("binary_cross_entropy", losses, weight), reduction), dtype)
 
 
 @public(
@@ -125,8 +125,8 @@ def binary_cross_entropy_with_logits(
     weight: broadcasts to x. pos_weight: how much targets of 1 count; broadcasts to x.
     """
     name = "binary_cross_entropy_with_logits"
-    _check_reduction(name, reduction)
-    z, t, dtype = _alike(name, x, target)
+    check_reduction(name, reduction)
+    z, t, dtype = alike(name, x, target)
     # softplus(-z) = log(1 + exp(-z)) = max(-z, 0) + log1p(exp(-|z|)); branches by `where`, because
     # abs and max have no second derivative at 0
     rising = le(0, z)
@@ -140,7 +140,7 @@ def binary_cross_entropy_with_logits(
                 f"to the prediction's {shapes.text(x.shape)}"
             )
     losses = add(mul(sub(1, t), z), softplus)
-    return cast(_reduced(_weighted(name, losses, weight), reduction), dtype)
+    return cast(reduced(_weighted(name, losses, weight), reduction), dtype)
 
 
 # ---- classes -------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class _Classes:
 
     def finish(self, losses: Node, reduction: str) -> Node:
         """Losses that are weighted, with 0 for ignored samples, reduced; the mean is by weight."""
-        return _reduced(losses, reduction, reduce("add", self.counts))
+        return reduced(losses, reduction, reduce("add", self.counts))
 
     def drop(self, column: Node) -> Node:
         """A value per sample without the axis of classes, 0 for ignored samples."""
@@ -221,7 +221,7 @@ def nll_loss(
     weight: one number per class; the mean is weighted by it. Samples whose target is `ignore_index`
     do not count. A target that is no class is an IndexError when the loss is computed.
     """
-    _check_reduction("nll_loss", reduction)
+    check_reduction("nll_loss", reduction)
     axis = _class_axis("nll_loss", x)
     _check_weight("nll_loss", x, weight, axis)
     if not target.dtype.is_int:
@@ -249,7 +249,7 @@ def cross_entropy(
     not count. label_smoothing: how much of the target, 0..1, is spread evenly over the classes.
     A class id that is none is an IndexError when the loss is computed.
     """
-    _check_reduction("cross_entropy", reduction)
+    check_reduction("cross_entropy", reduction)
     axis = _class_axis("cross_entropy", x)
     _check_weight("cross_entropy", x, weight, axis)
     if not 0 <= label_smoothing <= 1:
@@ -263,7 +263,7 @@ def cross_entropy(
     if target.dtype.is_float:
         losses = _by_probability(scores, target, weight, axis, label_smoothing, peak, spread)
         count = shapes.divide(shapes.total(x.shape), x.shape[axis]) if x.shape[axis] != 0 else 0
-        return cast(_reduced(losses, reduction, dim_value(count, scores.dtype)), x.dtype)
+        return cast(reduced(losses, reduction, dim_value(count, scores.dtype)), x.dtype)
     classes = _Classes("cross_entropy", x, target, weight, ignore_index)
     # selected from x itself, which may be in memory, and not from the float32 copy
     chosen = sub(spread, sub(cast(classes.select(x), scores.dtype), peak))
@@ -288,7 +288,7 @@ def _by_probability(
     spread: Node,
 ) -> Node:
     """One loss per sample for targets that are probabilities of every class."""
-    _, probability, _ = _alike("cross_entropy", scores, target)
+    _, probability, _ = alike("cross_entropy", scores, target)
     probability = cast(probability, scores.dtype)
     if label_smoothing:
         even = div(label_smoothing, dim_value(scores.shape[axis], scores.dtype))

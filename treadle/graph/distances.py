@@ -1,0 +1,364 @@
+"""Losses of regression, of ranking and of embeddings, and distances.
+
+Half and bfloat16 are computed in float32 and rounded once, at the result. `reduction` is "mean",
+"sum" or "none". The losses of classes are in `losses.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from treadle.graph import shapes
+from treadle.graph.activations import softplus_of
+from treadle.graph.build import (
+    Operand,
+    as_float,
+    broadcast,
+    cast,
+    dim_value,
+    gather,
+    iota,
+    node_of,
+    operands,
+    reduce,
+    reshape,
+    where,
+)
+from treadle.graph.elementwise import (
+    abs_,
+    add,
+    div,
+    eq,
+    le,
+    lt,
+    minimum,
+    mul,
+    ne,
+    neg,
+    square,
+    sub,
+)
+from treadle.graph.floating import xlogy
+from treadle.graph.functions import exp, log, sqrt
+from treadle.graph.losses import alike, check_reduction, cross_entropy, reduced
+from treadle.graph.public import public
+from treadle.graph.reduction import norm
+from treadle.ir.dtype import DType, int64
+from treadle.ir.node import Node
+
+
+def _together(*xs: Operand) -> tuple[DType, list[Node]]:
+    """(dtype of the result, the tensors in the type to compute in). They may broadcast."""
+    nodes = operands(*[as_float(x) for x in xs])
+    wide = nodes[0].dtype.accumulator
+    return nodes[0].dtype, [cast(node, wide) for node in nodes]
+
+
+def _finished(losses: Node, reduction: str, dtype: DType) -> Node:
+    return cast(reduced(losses, reduction), dtype)
+
+
+# ---- regression ----------------------------------------------------------------------------------
+@public("smooth_l1_loss", source="PyTorch")
+def smooth_l1_loss(x: Node, target: Node, reduction: str = "mean", beta: float = 1.0) -> Node:
+    """Of the difference d: d^2 / (2 beta) where |d| < beta, else |d| - beta/2; with beta=0, |d|.
+    x and target have one shape. ValueError for beta below 0."""
+    check_reduction("smooth_l1_loss", reduction)
+    if beta < 0:
+        raise ValueError(f"smooth_l1_loss: beta={beta!r} is below 0")
+    a, b, dtype = alike("smooth_l1_loss", x, target)
+    difference = sub(a, b)
+    size = abs_(difference)
+    if beta == 0:
+        return _finished(size, reduction, dtype)
+    near = div(mul(square(difference), 0.5), beta)
+    return _finished(where(lt(size, beta), near, sub(size, beta / 2)), reduction, dtype)
+
+
+@public("huber_loss", source="PyTorch")
+def huber_loss(x: Node, target: Node, reduction: str = "mean", delta: float = 1.0) -> Node:
+    """Of the difference d: d^2 / 2 where |d| <= delta, else delta * (|d| - delta/2). x and target
+    have one shape. ValueError unless delta is above 0. Source: Huber, 1964."""
+    check_reduction("huber_loss", reduction)
+    if delta <= 0:
+        raise ValueError(f"huber_loss: delta={delta!r} must be above 0")
+    a, b, dtype = alike("huber_loss", x, target)
+    difference = sub(a, b)
+    size = abs_(difference)
+    near, far = mul(square(difference), 0.5), mul(sub(size, delta / 2), delta)
+    return _finished(where(le(size, delta), near, far), reduction, dtype)
+
+
+@public("poisson_nll_loss", source="PyTorch")
+def poisson_nll_loss(
+    x: Node,
+    target: Node,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    reduction: str = "mean",
+) -> Node:
+    """The negative logarithm of the probability of counts under Poisson distributions, without
+    what does not depend on x: exp(x) - target * x; without `log_input`, x - target * log(x + eps).
+
+    full: with Stirling's approximation of log(target!) where target is above 1.
+    """
+    check_reduction("poisson_nll_loss", reduction)
+    dtype, (rate, count) = _together(x, target)
+    if log_input:
+        losses = sub(exp(rate), mul(count, rate))
+    else:
+        losses = sub(rate, mul(count, log(add(rate, eps))))
+    if full:
+        several = lt(1, count)
+        safe = where(several, count, 2.0)
+        stirling = add(sub(mul(safe, log(safe)), safe), mul(log(mul(safe, 2 * math.pi)), 0.5))
+        losses = add(losses, where(several, stirling, 0))
+    return _finished(losses, reduction, dtype)
+
+
+@public("gaussian_nll_loss", source="PyTorch")
+def gaussian_nll_loss(
+    x: Node,
+    target: Node,
+    var: Operand,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Node:
+    """The negative logarithm of the density of targets under normal distributions with means x and
+    variances `var` (at least eps; no derivative where it is below): half of log(var) +
+    (x - target)^2 / var. var: a number, of the shape of x, or of that without or with 1 as the last
+    dimension. full: with log(2 pi)/2."""
+    check_reduction("gaussian_nll_loss", reduction)
+    variance = node_of(var)
+    if len(variance.shape) == len(x.shape) - 1 and variance.shape:
+        variance = reshape(variance, (*variance.shape, 1))
+    dtype, (mean, goal, spread) = _together(x, target, variance)
+    if add(mean, spread).shape != mean.shape:
+        raise ValueError(
+            f"gaussian_nll_loss: a var of shape {shapes.text(variance.shape)} does not belong to x "
+            f"of shape {shapes.text(x.shape)}"
+        )
+    spread = where(lt(spread, eps), eps, spread)
+    losses = mul(add(log(spread), div(square(sub(mean, goal)), spread)), 0.5)
+    if full:
+        losses = add(losses, math.log(2 * math.pi) / 2)
+    return _finished(losses, reduction, dtype)
+
+
+# ---- distributions -------------------------------------------------------------------------------
+@public("kl_div", source="PyTorch")
+def kl_div(x: Node, target: Node, reduction: str = "mean", log_target: bool = False) -> Node:
+    """The Kullback-Leibler divergence of targets (probabilities; with `log_target` their
+    logarithms) from x, which are logarithms of probabilities: target * (log(target) - x).
+
+    reduction: also "batchmean", the sum divided by the size of the first dimension, which is the
+    mathematical value; "mean" divides by the number of elements.
+    """
+    if reduction != "batchmean":
+        check_reduction("kl_div", reduction)
+    dtype, (own, goal) = _together(x, target)
+    if log_target:
+        losses = mul(exp(goal), sub(goal, own))
+    else:
+        losses = sub(xlogy(goal, goal), mul(goal, own))
+    if reduction == "batchmean":
+        count = losses.shape[0] if losses.shape else 1
+        return cast(div(reduce("add", losses), dim_value(count, losses.dtype)), dtype)
+    return _finished(losses, reduction, dtype)
+
+
+@public("sparse_categorical_crossentropy", source="tinygrad")
+def sparse_categorical_crossentropy(
+    x: Node,
+    y: Node,
+    ignore_index: int = -1,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Node:
+    """`cross_entropy` of scores x (.., classes) and class ids y of the shape of x without the last
+    dimension; samples with `ignore_index` do not count. Where a smoothed target ignores a sample,
+    it does not count either."""
+    flat = reshape(x, (shapes.total(x.shape[:-1]), x.shape[-1]))
+    ids = reshape(y, (shapes.total(y.shape),))
+    losses = cross_entropy(flat, ids, None, ignore_index, reduction, label_smoothing)
+    return reshape(losses, y.shape) if reduction == "none" else losses
+
+
+# ---- distances -----------------------------------------------------------------------------------
+@public("cosine_similarity", source="PyTorch")
+def cosine_similarity(x1: Node, x2: Node, dim: int = 1, eps: float = 1e-8) -> Node:
+    """The cosine of the angle between vectors along a dimension, whose norms are taken to be at
+    least eps. The tensors broadcast."""
+    dtype, (a, b) = _together(x1, x2)
+    a, b = broadcast(a, b, name="cosine_similarity")
+    dot = reduce("add", mul(a, b), dim)
+    return cast(div(div(dot, _length(a, dim, eps)), _length(b, dim, eps)), dtype)
+
+
+def _length(x: Node, dim: int, eps: float) -> Node:
+    """The norm along a dimension, but eps (without a derivative) where it is below."""
+    total = reduce("add", square(x), dim)
+    small = lt(total, eps * eps)
+    return where(small, eps, sqrt(where(small, 1, total)))
+
+
+@public("pairwise_distance", source="PyTorch")
+def pairwise_distance(
+    x1: Node, x2: Node, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Node:
+    """The p-norm of x1 - x2 + eps along the last dimension. The tensors broadcast."""
+    dtype, (a, b) = _together(x1, x2)
+    return cast(norm(add(sub(a, b), eps), p, -1, keepdim), dtype)
+
+
+@public("cdist", source="PyTorch")
+def cdist(x1: Node, x2: Node, p: float = 2.0, compute_mode: str | None = None) -> Node:
+    """The p-norms of the differences of all pairs of rows: (.., m, k), (.., n, k) -> (.., m, n).
+
+    compute_mode: PyTorch's words for ways to compute it, which are one here.
+    """
+    dtype, (a, b) = _together(x1, x2)
+    if len(a.shape) < 2 or len(b.shape) < 2 or not shapes.same(a.shape[-1], b.shape[-1]):
+        raise ValueError(
+            f"cdist: shapes {shapes.text(a.shape)} and {shapes.text(b.shape)} must be (.., m, k) "
+            "and (.., n, k)"
+        )
+    if a.shape[-1] == 0:
+        p = 2.0  # all norms of nothing are 0
+    rows = reshape(a, (*a.shape[:-1], 1, a.shape[-1]))
+    columns = reshape(b, (*b.shape[:-2], 1, *b.shape[-2:]))
+    return cast(norm(sub(rows, columns), p, -1), dtype)
+
+
+# ---- ranking and embeddings ----------------------------------------------------------------------
+@public("margin_ranking_loss", source="PyTorch")
+def margin_ranking_loss(
+    x: Node, other: Node, target: Node, margin: float = 0.0, reduction: str = "mean"
+) -> Node:
+    """max(0, -target * (x - other) + margin): target 1 wants x above `other`, -1 below."""
+    check_reduction("margin_ranking_loss", reduction)
+    dtype, (a, b, sign) = _together(x, other, target)
+    return _finished(_at_least_zero(add(mul(neg(sign), sub(a, b)), margin)), reduction, dtype)
+
+
+def _at_least_zero(x: Node) -> Node:
+    """x, but 0 where it is below; the derivative at 0 is that of x."""
+    return where(le(0, x), x, 0)
+
+
+@public("hinge_embedding_loss", source="PyTorch")
+def hinge_embedding_loss(
+    x: Node, target: Node, margin: float = 1.0, reduction: str = "mean"
+) -> Node:
+    """x where the target is 1, max(0, margin - x) where it is -1."""
+    check_reduction("hinge_embedding_loss", reduction)
+    dtype, (distance, sign) = _together(x, target)
+    unlike = where(ne(sign, 1), _at_least_zero(sub(margin, distance)), 0)
+    alike_ = where(ne(sign, -1), distance, 0)
+    return _finished(add(unlike, alike_), reduction, dtype)
+
+
+@public("cosine_embedding_loss", source="PyTorch")
+def cosine_embedding_loss(
+    x: Node, other: Node, target: Node, margin: float = 0.0, reduction: str = "mean"
+) -> Node:
+    """Of the cosine c between vectors of the last dimension: 1 - c where the target is 1,
+    max(0, c - margin) where it is -1. x: (vector,) or (batch, vector); target: () or (batch,)."""
+    check_reduction("cosine_embedding_loss", reduction)
+    if len(target.shape) != len(x.shape) - 1:
+        raise ValueError(
+            f"cosine_embedding_loss: x of shape {shapes.text(x.shape)} needs a target of one "
+            f"dimension less, not of shape {shapes.text(target.shape)}"
+        )
+    dtype, (a, b) = _together(x, other)
+    a, b = broadcast(a, b, name="cosine_embedding_loss")
+    target = as_float(target)
+    # as PyTorch has it: the squares are moved away from 0, and not the norms
+    product, tiny = reduce("add", mul(a, b), -1), 1e-12
+    lengths = mul(*(add(reduce("add", square(each), -1), tiny) for each in (a, b)))
+    cosine = div(product, sqrt(lengths))
+    near = where(eq(target, 1), sub(1, cosine), 0)
+    far = where(eq(target, -1), _at_least_zero(sub(cosine, margin)), 0)
+    return _finished(add(near, far), reduction, dtype)
+
+
+@public("triplet_margin_loss", source="PyTorch")
+def triplet_margin_loss(
+    anchor: Node,
+    positive: Node,
+    negative: Node,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Node:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) of `pairwise_distance`s.
+
+    swap: the distance to the negative is that of the anchor or of the positive, whichever is
+    smaller. Source: Balntas et al., "Learning local feature descriptors with triplets", 2016.
+    """
+    check_reduction("triplet_margin_loss", reduction)
+    dtype, (a, near, far) = _together(anchor, positive, negative)
+    apart = pairwise_distance(a, far, p, eps)
+    if swap:
+        apart = minimum(apart, pairwise_distance(near, far, p, eps))
+    losses = _at_least_zero(add(sub(pairwise_distance(a, near, p, eps), apart), margin))
+    return _finished(losses, reduction, dtype)
+
+
+# ---- several labels ------------------------------------------------------------------------------
+@public("soft_margin_loss", source="PyTorch")
+def soft_margin_loss(x: Node, target: Node, reduction: str = "mean") -> Node:
+    """log(1 + exp(-target * x)), for targets 1 and -1."""
+    check_reduction("soft_margin_loss", reduction)
+    dtype, (score, sign) = _together(x, target)
+    return _finished(softplus_of(neg(mul(sign, score))), reduction, dtype)
+
+
+@public("multilabel_soft_margin_loss", source="PyTorch")
+def multilabel_soft_margin_loss(
+    x: Node, target: Node, weight: Node | None = None, reduction: str = "mean"
+) -> Node:
+    """The binary cross entropy of every class (the last dimension), averaged over the classes."""
+    check_reduction("multilabel_soft_margin_loss", reduction)
+    dtype, (score, goal) = _together(x, target)
+    losses = add(mul(goal, softplus_of(neg(score))), mul(sub(1, goal), softplus_of(score)))
+    if weight is not None:
+        losses = mul(losses, cast(weight, losses.dtype))
+    count = dim_value(losses.shape[-1], losses.dtype)
+    return _finished(div(reduce("add", losses, -1), count), reduction, dtype)
+
+
+@public("multi_margin_loss", source="PyTorch")
+def multi_margin_loss(
+    x: Node,
+    target: Node,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Node | None = None,
+    reduction: str = "mean",
+) -> Node:
+    """The mean over the other classes of max(0, margin - x[target] + x[other])**p.
+
+    x: (classes,) or (batch, classes); target: class ids. weight: one number per class.
+    """
+    check_reduction("multi_margin_loss", reduction)
+    if not x.shape:
+        x = reshape(x, (1,))
+    if p not in (1, 2):
+        raise ValueError(f"multi_margin_loss: p is 1 or 2, not {p!r}")
+    scores = cast(as_float(x), as_float(x).dtype.accumulator)
+    count = x.shape[-1]
+    ids = reshape(cast(target, int64), (*x.shape[:-1], 1))
+    gaps = _at_least_zero(add(sub(scores, gather(scores, ids, len(x.shape) - 1)), margin))
+    gaps = gaps if p == 1 else square(gaps)
+    if weight is not None:
+        each = reshape(ids, (shapes.total(ids.shape),))
+        own = reshape(gather(cast(weight, scores.dtype), each, 0), ids.shape)
+        gaps = mul(gaps, own)
+    others = ne(iota(count, int64), ids)
+    losses = div(reduce("add", where(others, gaps, 0), -1), dim_value(count, scores.dtype))
+    return _finished(losses, reduction, x.dtype)
