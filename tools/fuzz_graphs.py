@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from treadle.backend.interp.graph import evaluate
-from treadle.graph import build, linear, reduction
+from treadle.graph import build, linear, reduction, running
 from treadle.graph.loops import cond, while_loop
 from treadle.graph.scan import scan
 from treadle.ir import dtype as dt
@@ -524,7 +524,7 @@ def running_sum(maker: Maker) -> Made | None:
     axis = maker.random.randrange(len(x.node.shape))
     terms = x.node.shape[axis]
     error = _sum_error(x, terms, terms * x.magnitude) if x.node.dtype.is_float else 0.0
-    return reduction.cumsum(x.node, axis), error
+    return running.cumsum(x.node, axis), error
 
 
 @production(2)

@@ -33,6 +33,7 @@ def n(*shape):
 
 
 F = torch.nn.functional
+MASK = P > 1
 LABEL = np.array([1, -1, 1])
 PRODUCTS: dict[str, list[Case]] = {
     "tensordot": [
@@ -103,6 +104,15 @@ SCALAR: dict[str, list[Case]] = {
     ],
     **PRODUCTS,
     **DISTANCES,
+    "cumprod": [Case((S,), (1,))],
+    "logcumsumexp": [Case((S,), (1,))],
+    "cummax": [
+        Case((S,), (1,), ours=lambda x, d: x.cummax(d)[0], theirs=lambda x, d: x.cummax(d)[0])
+    ],
+    "cummin": [
+        Case((S,), (1,), ours=lambda x, d: x.cummin(d)[0], theirs=lambda x, d: x.cummin(d)[0])
+    ],
+    "masked_scatter": [Case((S, MASK, T))],
     "elu": [Case((S,), (0.7,))],
     "celu": [Case((S,), (0.7,), theirs=celu)],
     "softplus": [Case((S,), (1.7,)), Case((S,), (1.0, 1.2))],
