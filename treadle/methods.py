@@ -19,6 +19,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     activations,
     convolution,
     creation,
+    ctc,
     distances,
     elementwise,
     embeddings,

@@ -1901,6 +1901,292 @@ class Vocabulary:
         """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or
         0-d tensors."""
 
+    def mse_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+        """The squared differences. x and target have one shape (they do not broadcast)."""
+
+    def mse_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+        """`mse_loss`, with the result put into this tensor. Returns it."""
+
+    def l1_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+        """The absolute differences. x and target have one shape (they do not broadcast)."""
+
+    def l1_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+        """`l1_loss`, with the result put into this tensor. Returns it."""
+
+    def binary_cross_entropy(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
+        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+
+    def binary_cross_entropy_(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """`binary_cross_entropy`, with the result put into this tensor. Returns it."""
+
+    def binary_crossentropy(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
+        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+
+    def binary_crossentropy_(
+        self, target: Array, weight: Array | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """`binary_crossentropy`, with the result put into this tensor. Returns it."""
+
+    def binary_cross_entropy_with_logits(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+
+    def binary_cross_entropy_with_logits_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """`binary_cross_entropy_with_logits`, with the result put into this tensor. Returns it."""
+
+    def binary_crossentropy_logits(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
+
+    def binary_crossentropy_logits_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        reduction: str = "mean",
+        pos_weight: Array | None = None,
+    ) -> Tensor:
+        """`binary_crossentropy_logits`, with the result put into this tensor. Returns it."""
+
+    def nll_loss(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """-x at the target's class, for logarithms of probabilities x."""
+
+    def nll_loss_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """`nll_loss`, with the result put into this tensor. Returns it."""
+
+    def cross_entropy(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+        label_smoothing: builtins.float = 0.0,
+    ) -> Tensor:
+        """The cross entropy of softmax(x) along the classes, and a target: -log of the probability
+        that x gives to the target's class."""
+
+    def cross_entropy_(
+        self,
+        target: Array,
+        weight: Array | None = None,
+        ignore_index: builtins.int = -100,
+        reduction: str = "mean",
+        label_smoothing: builtins.float = 0.0,
+    ) -> Tensor:
+        """`cross_entropy`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """The sum of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumsum(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """The sum of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumsum`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumsum_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumsum`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """The product of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumprod(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """The product of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumprod`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumprod_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumprod`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
+        overflow."""
+
+    @overload
+    def logcumsumexp(self, *, axis: builtins.int) -> Tensor:
+        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
+        overflow."""
+
+    @overload
+    def logcumsumexp_(self, dim: builtins.int) -> Tensor:
+        """`logcumsumexp`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def logcumsumexp_(self, *, axis: builtins.int) -> Tensor:
+        """`logcumsumexp`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the greatest of the elements up to and including each, along a
+        dimension, and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummax(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the greatest of the elements up to and including each, along a
+        dimension, and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the least of the elements up to and including each, along a dimension,
+        and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummin(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the least of the elements up to and including each, along a dimension,
+        and where it stands, int64; of equals the last."""
+
+    def diff(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Array | None = None,
+        append: Array | None = None,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """Each element less the one before it along a dimension, n times over; of bools, whether
+        they differ. prepend, append: joined to the ends first."""
+
+    def diff_(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Array | None = None,
+        append: Array | None = None,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`diff`, with the result put into this tensor. Returns it."""
+
+    def trapezoid(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
+        apart (1 unless given); 0 of fewer than two points."""
+
+    def trapezoid_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`trapezoid`, with the result put into this tensor. Returns it."""
+
+    def trapz(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
+        apart (1 unless given); 0 of fewer than two points."""
+
+    def trapz_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`trapz`, with the result put into this tensor. Returns it."""
+
+    def cumulative_trapezoid(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The areas of `trapezoid` up to each point but the first."""
+
+    def cumulative_trapezoid_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`cumulative_trapezoid`, with the result put into this tensor. Returns it."""
+
+    def ctc_loss(
+        self,
+        targets: Array,
+        input_lengths: Any,
+        target_lengths: Any,
+        blank: builtins.int = 0,
+        reduction: str = "mean",
+        zero_infinity: builtins.bool = False,
+    ) -> Tensor:
+        """-log of the probability of the targets, summed over all ways to place them in time."""
+
+    def ctc_loss_(
+        self,
+        targets: Array,
+        input_lengths: Any,
+        target_lengths: Any,
+        blank: builtins.int = 0,
+        reduction: str = "mean",
+        zero_infinity: builtins.bool = False,
+    ) -> Tensor:
+        """`ctc_loss`, with the result put into this tensor. Returns it."""
+
     def signbit(self) -> Tensor:
         """Whether the sign is minus: of -0.0 too, and of a NaN that carries it; of integers x <
         0."""
@@ -2028,115 +2314,6 @@ class Vocabulary:
 
     def xlogy_(self, other: Operand) -> Tensor:
         """`xlogy`, with the result put into this tensor. Returns it."""
-
-    def mse_loss(self, target: Array, reduction: str = "mean") -> Tensor:
-        """The squared differences. x and target have one shape (they do not broadcast)."""
-
-    def mse_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
-        """`mse_loss`, with the result put into this tensor. Returns it."""
-
-    def l1_loss(self, target: Array, reduction: str = "mean") -> Tensor:
-        """The absolute differences. x and target have one shape (they do not broadcast)."""
-
-    def l1_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
-        """`l1_loss`, with the result put into this tensor. Returns it."""
-
-    def binary_cross_entropy(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
-        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
-
-    def binary_cross_entropy_(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """`binary_cross_entropy`, with the result put into this tensor. Returns it."""
-
-    def binary_crossentropy(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken
-        to be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
-
-    def binary_crossentropy_(
-        self, target: Array, weight: Array | None = None, reduction: str = "mean"
-    ) -> Tensor:
-        """`binary_crossentropy`, with the result put into this tensor. Returns it."""
-
-    def binary_cross_entropy_with_logits(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
-
-    def binary_cross_entropy_with_logits_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """`binary_cross_entropy_with_logits`, with the result put into this tensor. Returns it."""
-
-    def binary_crossentropy_logits(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size."""
-
-    def binary_crossentropy_logits_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        reduction: str = "mean",
-        pos_weight: Array | None = None,
-    ) -> Tensor:
-        """`binary_crossentropy_logits`, with the result put into this tensor. Returns it."""
-
-    def nll_loss(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-    ) -> Tensor:
-        """-x at the target's class, for logarithms of probabilities x."""
-
-    def nll_loss_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-    ) -> Tensor:
-        """`nll_loss`, with the result put into this tensor. Returns it."""
-
-    def cross_entropy(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-        label_smoothing: builtins.float = 0.0,
-    ) -> Tensor:
-        """The cross entropy of softmax(x) along the classes, and a target: -log of the probability
-        that x gives to the target's class."""
-
-    def cross_entropy_(
-        self,
-        target: Array,
-        weight: Array | None = None,
-        ignore_index: builtins.int = -100,
-        reduction: str = "mean",
-        label_smoothing: builtins.float = 0.0,
-    ) -> Tensor:
-        """`cross_entropy`, with the result put into this tensor. Returns it."""
 
     def smooth_l1_loss(
         self, target: Array, reduction: str = "mean", beta: builtins.float = 1.0
@@ -2368,161 +2545,6 @@ class Vocabulary:
         reduction: str = "mean",
     ) -> Tensor:
         """`multi_margin_loss`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """The sum of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumsum(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """The sum of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumsum`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cumsum_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumsum`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """The product of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumprod(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """The product of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumprod`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cumprod_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumprod`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def logcumsumexp(self, dim: builtins.int) -> Tensor:
-        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
-        overflow."""
-
-    @overload
-    def logcumsumexp(self, *, axis: builtins.int) -> Tensor:
-        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
-        overflow."""
-
-    @overload
-    def logcumsumexp_(self, dim: builtins.int) -> Tensor:
-        """`logcumsumexp`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def logcumsumexp_(self, *, axis: builtins.int) -> Tensor:
-        """`logcumsumexp`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the greatest of the elements up to and including each, along a
-        dimension, and where it stands, int64; of equals the last."""
-
-    @overload
-    def cummax(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the greatest of the elements up to and including each, along a
-        dimension, and where it stands, int64; of equals the last."""
-
-    @overload
-    def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the least of the elements up to and including each, along a dimension,
-        and where it stands, int64; of equals the last."""
-
-    @overload
-    def cummin(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the least of the elements up to and including each, along a dimension,
-        and where it stands, int64; of equals the last."""
-
-    def diff(
-        self,
-        n: builtins.int = 1,
-        dim: builtins.int = -1,
-        prepend: Array | None = None,
-        append: Array | None = None,
-        *,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """Each element less the one before it along a dimension, n times over; of bools, whether
-        they differ. prepend, append: joined to the ends first."""
-
-    def diff_(
-        self,
-        n: builtins.int = 1,
-        dim: builtins.int = -1,
-        prepend: Array | None = None,
-        append: Array | None = None,
-        *,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`diff`, with the result put into this tensor. Returns it."""
-
-    def trapezoid(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
-        apart (1 unless given); 0 of fewer than two points."""
-
-    def trapezoid_(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`trapezoid`, with the result put into this tensor. Returns it."""
-
-    def trapz(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
-        apart (1 unless given); 0 of fewer than two points."""
-
-    def trapz_(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`trapz`, with the result put into this tensor. Returns it."""
-
-    def cumulative_trapezoid(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """The areas of `trapezoid` up to each point but the first."""
-
-    def cumulative_trapezoid_(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`cumulative_trapezoid`, with the result put into this tensor. Returns it."""
 
     def embedding(
         self,
