@@ -104,6 +104,16 @@ SCALAR: dict[str, list[Case]] = {
     ],
     **PRODUCTS,
     **DISTANCES,
+    "ctc_loss": [  # more of it in test_ctc.py
+        Case(
+            (n(7, 2, 5), np.array([[1, 2, 2], [3, 4, 0]])),
+            ours=lambda x, y: x.log_softmax(-1).ctc_loss(y, [7, 6], [3, 2]),
+            theirs=lambda x, y: F.ctc_loss(
+                x.log_softmax(-1), y, torch.tensor([7, 6]), torch.tensor([3, 2])
+            ),
+            order=1,
+        )
+    ],
     "cumprod": [Case((S,), (1,))],
     "logcumsumexp": [Case((S,), (1,))],
     "cummax": [
