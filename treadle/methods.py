@@ -17,9 +17,11 @@ from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
 from treadle.graph import (  # noqa: F401  (importing them fills the table)
     activations,
+    arranging,
     convolution,
     creation,
     ctc,
+    diagonals,
     distances,
     elementwise,
     embeddings,

@@ -1641,6 +1641,536 @@ class Vocabulary:
         """A draw from the categorical distribution with logits x along a dimension, made smooth:
         softmax((x + gumbel noise) / tau). hard: one-hot, with the derivative of the smooth one."""
 
+    @overload
+    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """The sum of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumsum(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """The sum of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumsum`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumsum_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumsum`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """The product of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumprod(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """The product of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumprod`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumprod_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumprod`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
+        overflow."""
+
+    @overload
+    def logcumsumexp(self, *, axis: builtins.int) -> Tensor:
+        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
+        overflow."""
+
+    @overload
+    def logcumsumexp_(self, dim: builtins.int) -> Tensor:
+        """`logcumsumexp`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def logcumsumexp_(self, *, axis: builtins.int) -> Tensor:
+        """`logcumsumexp`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the greatest of the elements up to and including each, along a
+        dimension, and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummax(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the greatest of the elements up to and including each, along a
+        dimension, and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the least of the elements up to and including each, along a dimension,
+        and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummin(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the least of the elements up to and including each, along a dimension,
+        and where it stands, int64; of equals the last."""
+
+    def diff(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Array | None = None,
+        append: Array | None = None,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """Each element less the one before it along a dimension, n times over; of bools, whether
+        they differ. prepend, append: joined to the ends first."""
+
+    def diff_(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Array | None = None,
+        append: Array | None = None,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`diff`, with the result put into this tensor. Returns it."""
+
+    def trapezoid(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
+        apart (1 unless given); 0 of fewer than two points."""
+
+    def trapezoid_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`trapezoid`, with the result put into this tensor. Returns it."""
+
+    def trapz(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
+        apart (1 unless given); 0 of fewer than two points."""
+
+    def trapz_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`trapz`, with the result put into this tensor. Returns it."""
+
+    def cumulative_trapezoid(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The areas of `trapezoid` up to each point but the first."""
+
+    def cumulative_trapezoid_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`cumulative_trapezoid`, with the result put into this tensor. Returns it."""
+
+    def masked_select(
+        self, mask: Array, *, size: Any = None, fill_value: Operand = 0, shape: Any = ...
+    ) -> Tensor:
+        """The elements where the bool `mask` holds, in order, as one dimension; the two
+        broadcast."""
+
+    def nonzero(
+        self,
+        *,
+        as_tuple: builtins.bool = False,
+        size: Any = None,
+        fill_value: builtins.int = 0,
+        shape: Any = ...,
+    ) -> Any:
+        """The indices of the elements that are not 0, int64, a row for each; as_tuple: a tensor of
+        indices for each dimension instead."""
+
+    def argwhere(self) -> Tensor:
+        """The indices of the elements that are not 0, int64, a row for each."""
+
+    def where(self, first: Operand, second: Operand) -> Tensor:
+        """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where
+        the condition holds, else y."""
+
+    def where_(self, first: Operand, second: Operand) -> Tensor:
+        """`where`, with the result put into this tensor. Returns it."""
+
+    def masked_scatter(self, mask: Array, source: Array) -> Tensor:
+        """x with the elements where the bool `mask` (which broadcasts to x) holds replaced, in
+        order, by the first of `source`; the dtypes agree."""
+
+    def masked_scatter_(self, mask: Array, source: Array) -> Tensor:
+        """`masked_scatter`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def gather(self, dim: builtins.int, index: Array) -> Tensor:
+        """out[i][j][k] = x[i][index[i][j][k]][k], for dim=1."""
+
+    @overload
+    def gather(self, *, axis: builtins.int, index: Array) -> Tensor:
+        """out[i][j][k] = x[i][index[i][j][k]][k], for dim=1."""
+
+    @overload
+    def gather_(self, dim: builtins.int, index: Array) -> Tensor:
+        """`gather`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def gather_(self, *, axis: builtins.int, index: Array) -> Tensor:
+        """`gather`, with the result put into this tensor. Returns it."""
+
+    def take_along_dim(
+        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
+        """The elements at `indices` along a dimension, the other dimensions broadcast; without
+        `dim` from the flattened tensor."""
+
+    def take_along_dim_(
+        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
+        """`take_along_dim`, with the result put into this tensor. Returns it."""
+
+    def take_along_axis(
+        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
+        """The elements at `indices` along a dimension, the other dimensions broadcast; without
+        `dim` from the flattened tensor."""
+
+    def take_along_axis_(
+        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
+        """`take_along_axis`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_select(self, dim: builtins.int, index: Array) -> Tensor:
+        """The slices of `x` that a 1-d (or 0-d) index names along a dimension."""
+
+    @overload
+    def index_select(self, *, axis: builtins.int, index: Array) -> Tensor:
+        """The slices of `x` that a 1-d (or 0-d) index names along a dimension."""
+
+    @overload
+    def index_select_(self, dim: builtins.int, index: Array) -> Tensor:
+        """`index_select`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_select_(self, *, axis: builtins.int, index: Array) -> Tensor:
+        """`index_select`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def scatter(
+        self,
+        dim: builtins.int,
+        index: Array,
+        src: Operand | None = None,
+        *,
+        value: Operand | None = None,
+        reduce: Any = None,
+    ) -> Tensor:
+        """x with x[i][index[i][j][k]][k] = src[i][j][k], for dim=1; `src` may be a number (or named
+        `value`). reduce="add" or "multiply" combines instead."""
+
+    @overload
+    def scatter(
+        self,
+        *,
+        axis: builtins.int,
+        index: Array,
+        src: Operand | None = None,
+        value: Operand | None = None,
+        reduce: Any = None,
+    ) -> Tensor:
+        """x with x[i][index[i][j][k]][k] = src[i][j][k], for dim=1; `src` may be a number (or named
+        `value`). reduce="add" or "multiply" combines instead."""
+
+    @overload
+    def scatter_(
+        self,
+        dim: builtins.int,
+        index: Array,
+        src: Operand | None = None,
+        *,
+        value: Operand | None = None,
+        reduce: Any = None,
+    ) -> Tensor:
+        """`scatter`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def scatter_(
+        self,
+        *,
+        axis: builtins.int,
+        index: Array,
+        src: Operand | None = None,
+        value: Operand | None = None,
+        reduce: Any = None,
+    ) -> Tensor:
+        """`scatter`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def scatter_add(self, dim: builtins.int, index: Array, src: Operand) -> Tensor:
+        """x with src[i][j][k] added to x[i][index[i][j][k]][k], for dim=1, in order."""
+
+    @overload
+    def scatter_add(self, *, axis: builtins.int, index: Array, src: Operand) -> Tensor:
+        """x with src[i][j][k] added to x[i][index[i][j][k]][k], for dim=1, in order."""
+
+    @overload
+    def scatter_add_(self, dim: builtins.int, index: Array, src: Operand) -> Tensor:
+        """`scatter_add`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def scatter_add_(self, *, axis: builtins.int, index: Array, src: Operand) -> Tensor:
+        """`scatter_add`, with the result put into this tensor. Returns it."""
+
+    def one_hot(self, num_classes: builtins.int) -> Tensor:
+        """A vector of `num_classes` for each class id, with 1 at its place, int64, as a new last
+        dimension."""
+
+    def one_hot_(self, num_classes: builtins.int) -> Tensor:
+        """`one_hot`, with the result put into this tensor. Returns it."""
+
+    def atleast_1d(*_tensors: Any, tensors: Any = ...) -> Any:
+        """With one dimension or more: a 0-d tensor becomes 1-d."""
+
+    def atleast_2d(*_tensors: Any, tensors: Any = ...) -> Any:
+        """With two dimensions or more: new ones stand in front."""
+
+    def atleast_3d(*_tensors: Any, tensors: Any = ...) -> Any:
+        """With three dimensions or more: of a matrix, the new one is the last."""
+
+    def hstack(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """Tensors joined along their second dimension, those of one dimension along it."""
+
+    def hstack_(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """`hstack`, with the result put into this tensor. Returns it."""
+
+    def vstack(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """Tensors joined along their first dimension, those of one dimension as rows."""
+
+    def vstack_(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """`vstack`, with the result put into this tensor. Returns it."""
+
+    def row_stack(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """Tensors joined along their first dimension, those of one dimension as rows."""
+
+    def row_stack_(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """`row_stack`, with the result put into this tensor. Returns it."""
+
+    def dstack(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """Tensors joined along their third dimension, after `atleast_3d`."""
+
+    def dstack_(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """`dstack`, with the result put into this tensor. Returns it."""
+
+    def column_stack(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """Tensors of one dimension (or none) as columns, joined with the columns of matrices."""
+
+    def column_stack_(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """`column_stack`, with the result put into this tensor. Returns it."""
+
+    def tensor_split(
+        self,
+        indices_or_sections: Any = None,
+        dim: builtins.int = 0,
+        *,
+        indices: Any = None,
+        sections: Any = None,
+        axis: builtins.int = ...,
+    ) -> tuple[Tensor, ...]:
+        """Parts along a dimension: `indices_or_sections` of them, the first of one element more
+        where that does not divide; or parts that end where a list of indices says."""
+
+    def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts along the second (of one dimension: the first) dimension: so many equal ones, or
+        ending at a list of indices."""
+
+    def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts along the first dimension: so many equal ones, or ending at a list of indices."""
+
+    def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts along the third dimension: so many equal ones, or ending at a list of indices."""
+
+    def split_with_sizes(
+        self,
+        split_sizes: Sequence[builtins.int],
+        dim: builtins.int = 0,
+        *,
+        axis: builtins.int = ...,
+    ) -> tuple[Tensor, ...]:
+        """Parts of the given sizes along a dimension, which add up to it."""
+
+    @overload
+    def narrow(self, dim: builtins.int, start: Any, length: Size) -> Tensor:
+        """`length` elements from `start` on along a dimension; a start below 0 counts from the
+        end."""
+
+    @overload
+    def narrow(self, *, axis: builtins.int, start: Any, length: Size) -> Tensor:
+        """`length` elements from `start` on along a dimension; a start below 0 counts from the
+        end."""
+
+    @overload
+    def narrow_(self, dim: builtins.int, start: Any, length: Size) -> Tensor:
+        """`narrow`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def narrow_(self, *, axis: builtins.int, start: Any, length: Size) -> Tensor:
+        """`narrow`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
+        """The slice at an index along a dimension, without it; below 0 it counts from the end."""
+
+    @overload
+    def select(self, *, axis: builtins.int, index: builtins.int) -> Tensor:
+        """The slice at an index along a dimension, without it; below 0 it counts from the end."""
+
+    @overload
+    def select_(self, dim: builtins.int, index: builtins.int) -> Tensor:
+        """`select`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def select_(self, *, axis: builtins.int, index: builtins.int) -> Tensor:
+        """`select`, with the result put into this tensor. Returns it."""
+
+    def view_as(self, other: Array) -> Tensor:
+        """The elements in the shape of `other`."""
+
+    def view_as_(self, other: Array) -> Tensor:
+        """`view_as`, with the result put into this tensor. Returns it."""
+
+    def reshape_as(self, other: Array) -> Tensor:
+        """The elements in the shape of `other`."""
+
+    def reshape_as_(self, other: Array) -> Tensor:
+        """`reshape_as`, with the result put into this tensor. Returns it."""
+
+    def ravel(self) -> Tensor:
+        """All elements in one dimension."""
+
+    def ravel_(self) -> Tensor:
+        """`ravel`, with the result put into this tensor. Returns it."""
+
+    def t(self) -> Tensor:
+        """The transpose of a matrix; a vector or a number as it is."""
+
+    def t_(self) -> Tensor:
+        """`t`, with the result put into this tensor. Returns it."""
+
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Two dimensions exchanged."""
+
+    def swapdims_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """`swapdims`, with the result put into this tensor. Returns it."""
+
+    def sum_to_size(self, *_size: Any, size: Any = ..., shape: Any = ...) -> Tensor:
+        """Summed over the dimensions that broadcasting from `size` would have stretched."""
+
+    def sum_to_size_(self, *_size: Any, size: Any = ..., shape: Any = ...) -> Tensor:
+        """`sum_to_size`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """All windows of `size` elements along a dimension, `step` apart; the elements of a window
+        are the new last dimension."""
+
+    @overload
+    def unfold(self, dimension: builtins.int, *, shape: builtins.int, step: builtins.int) -> Tensor:
+        """All windows of `size` elements along a dimension, `step` apart; the elements of a window
+        are the new last dimension."""
+
+    @overload
+    def unfold_(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """`unfold`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def unfold_(
+        self, dimension: builtins.int, *, shape: builtins.int, step: builtins.int
+    ) -> Tensor:
+        """`unfold`, with the result put into this tensor. Returns it."""
+
+    def fliplr(self) -> Tensor:
+        """In reverse order along the second dimension."""
+
+    def fliplr_(self) -> Tensor:
+        """`fliplr`, with the result put into this tensor. Returns it."""
+
+    def flipud(self) -> Tensor:
+        """In reverse order along the first dimension."""
+
+    def flipud_(self) -> Tensor:
+        """`flipud`, with the result put into this tensor. Returns it."""
+
+    def rot90(
+        self,
+        k: builtins.int = 1,
+        dims: Sequence[builtins.int] = ...,
+        *,
+        dim: Sequence[builtins.int] = ...,
+        axes: Sequence[builtins.int] = ...,
+        axis: Sequence[builtins.int] = ...,
+    ) -> Tensor:
+        """Turned k times by 90 degrees in the plane of two dimensions, from the first towards the
+        second."""
+
+    def rot90_(
+        self,
+        k: builtins.int = 1,
+        dims: Sequence[builtins.int] = ...,
+        *,
+        dim: Sequence[builtins.int] = ...,
+        axes: Sequence[builtins.int] = ...,
+        axis: Sequence[builtins.int] = ...,
+    ) -> Tensor:
+        """`rot90`, with the result put into this tensor. Returns it."""
+
+    def pad_to(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
+        """With zeros added at the ends of dimensions up to a shape; None keeps a size."""
+
+    def shrink_to(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
+        """The first elements of each dimension, of a shape; None keeps a size."""
+
+    def broadcast_tensors(*_tensors: Any, tensors: Any = ...) -> tuple[Tensor, ...]:
+        """The tensors stretched to their common shape."""
+
+    def meshgrid(*_tensors: Any, indexing: str = "ij", tensors: Any = ...) -> tuple[Tensor, ...]:
+        """The coordinates of a grid: for each tensor of one dimension (or none) its numbers along a
+        dimension of its own. indexing="xy" exchanges the first two dimensions."""
+
+    def cartesian_prod(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """All combinations of one element of each tensor of one dimension, a row for each."""
+
+    def cartesian_prod_(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """`cartesian_prod`, with the result put into this tensor. Returns it."""
+
     def conv1d(
         self,
         weight: Array,
@@ -2010,161 +2540,6 @@ class Vocabulary:
     ) -> Tensor:
         """`cross_entropy`, with the result put into this tensor. Returns it."""
 
-    @overload
-    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """The sum of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumsum(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """The sum of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumsum`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cumsum_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumsum`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """The product of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumprod(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """The product of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumprod`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cumprod_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumprod`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def logcumsumexp(self, dim: builtins.int) -> Tensor:
-        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
-        overflow."""
-
-    @overload
-    def logcumsumexp(self, *, axis: builtins.int) -> Tensor:
-        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
-        overflow."""
-
-    @overload
-    def logcumsumexp_(self, dim: builtins.int) -> Tensor:
-        """`logcumsumexp`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def logcumsumexp_(self, *, axis: builtins.int) -> Tensor:
-        """`logcumsumexp`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the greatest of the elements up to and including each, along a
-        dimension, and where it stands, int64; of equals the last."""
-
-    @overload
-    def cummax(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the greatest of the elements up to and including each, along a
-        dimension, and where it stands, int64; of equals the last."""
-
-    @overload
-    def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the least of the elements up to and including each, along a dimension,
-        and where it stands, int64; of equals the last."""
-
-    @overload
-    def cummin(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the least of the elements up to and including each, along a dimension,
-        and where it stands, int64; of equals the last."""
-
-    def diff(
-        self,
-        n: builtins.int = 1,
-        dim: builtins.int = -1,
-        prepend: Array | None = None,
-        append: Array | None = None,
-        *,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """Each element less the one before it along a dimension, n times over; of bools, whether
-        they differ. prepend, append: joined to the ends first."""
-
-    def diff_(
-        self,
-        n: builtins.int = 1,
-        dim: builtins.int = -1,
-        prepend: Array | None = None,
-        append: Array | None = None,
-        *,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`diff`, with the result put into this tensor. Returns it."""
-
-    def trapezoid(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
-        apart (1 unless given); 0 of fewer than two points."""
-
-    def trapezoid_(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`trapezoid`, with the result put into this tensor. Returns it."""
-
-    def trapz(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
-        apart (1 unless given); 0 of fewer than two points."""
-
-    def trapz_(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`trapz`, with the result put into this tensor. Returns it."""
-
-    def cumulative_trapezoid(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """The areas of `trapezoid` up to each point but the first."""
-
-    def cumulative_trapezoid_(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`cumulative_trapezoid`, with the result put into this tensor. Returns it."""
-
     def ctc_loss(
         self,
         targets: Array,
@@ -2186,6 +2561,120 @@ class Vocabulary:
         zero_infinity: builtins.bool = False,
     ) -> Tensor:
         """`ctc_loss`, with the result put into this tensor. Returns it."""
+
+    def diag_embed(
+        self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
+    ) -> Tensor:
+        """Matrices, in the dimensions dim1 and dim2 of the result, with the last dimension of x on
+        a diagonal (offset > 0: above the main one) and 0 elsewhere."""
+
+    def diag_embed_(
+        self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
+    ) -> Tensor:
+        """`diag_embed`, with the result put into this tensor. Returns it."""
+
+    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+        """Of a vector the matrix with it on a diagonal; of a matrix that diagonal."""
+
+    def diag_(self, diagonal: builtins.int = 0) -> Tensor:
+        """`diag`, with the result put into this tensor. Returns it."""
+
+    def diagflat(self, offset: builtins.int = 0) -> Tensor:
+        """The matrix with all elements on a diagonal."""
+
+    def diagflat_(self, offset: builtins.int = 0) -> Tensor:
+        """`diagflat`, with the result put into this tensor. Returns it."""
+
+    def block_diag(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """The matrix with the given matrices along its diagonal; a vector is a row."""
+
+    def block_diag_(*_tensors: Any, tensors: Any = ...) -> Tensor:
+        """`block_diag`, with the result put into this tensor. Returns it."""
+
+    def diagonal_scatter(
+        self, src: Array, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    ) -> Tensor:
+        """x with `src` in the place of its `diagonal`."""
+
+    def diagonal_scatter_(
+        self, src: Array, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    ) -> Tensor:
+        """`diagonal_scatter`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def select_scatter(self, src: Array, dim: builtins.int, index: builtins.int) -> Tensor:
+        """x with `src` in the place of the slice at an index along a dimension."""
+
+    @overload
+    def select_scatter(self, src: Array, *, axis: builtins.int, index: builtins.int) -> Tensor:
+        """x with `src` in the place of the slice at an index along a dimension."""
+
+    @overload
+    def select_scatter_(self, src: Array, dim: builtins.int, index: builtins.int) -> Tensor:
+        """`select_scatter`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def select_scatter_(self, src: Array, *, axis: builtins.int, index: builtins.int) -> Tensor:
+        """`select_scatter`, with the result put into this tensor. Returns it."""
+
+    def slice_scatter(
+        self,
+        src: Array,
+        dim: builtins.int = 0,
+        start: Any = None,
+        end: Any = None,
+        step: builtins.int = 1,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """x with `src` in the place of the elements start:end:step along a dimension."""
+
+    def slice_scatter_(
+        self,
+        src: Array,
+        dim: builtins.int = 0,
+        start: Any = None,
+        end: Any = None,
+        step: builtins.int = 1,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`slice_scatter`, with the result put into this tensor. Returns it."""
+
+    @staticmethod
+    def tri(
+        r: Any,
+        c: Any = None,
+        diagonal: builtins.int = 0,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A matrix of r rows and c columns (r unless given): 1 on and below a diagonal, 0 above."""
+
+    @staticmethod
+    def tril_indices(
+        row: builtins.int,
+        col: builtins.int,
+        offset: builtins.int = 0,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """The indices of the elements on and below a diagonal of a matrix of `row` rows and `col`
+        columns: a row of row numbers, and a row of column numbers, int64."""
+
+    @staticmethod
+    def triu_indices(
+        row: builtins.int,
+        col: builtins.int,
+        offset: builtins.int = 0,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """The indices of the elements on and above a diagonal of a matrix of `row` rows and `col`
+        columns: a row of row numbers, and a row of column numbers, int64."""
 
     def signbit(self) -> Tensor:
         """Whether the sign is minus: of -0.0 too, and of a NaN that carries it; of integers x <
@@ -2585,40 +3074,6 @@ class Vocabulary:
         padding_idx: builtins.int | None = None,
     ) -> Tensor:
         """`embedding_bag`, with the result put into this tensor. Returns it."""
-
-    def masked_select(
-        self, mask: Array, *, size: Any = None, fill_value: Operand = 0, shape: Any = ...
-    ) -> Tensor:
-        """The elements where the bool `mask` holds, in order, as one dimension; the two
-        broadcast."""
-
-    def nonzero(
-        self,
-        *,
-        as_tuple: builtins.bool = False,
-        size: Any = None,
-        fill_value: builtins.int = 0,
-        shape: Any = ...,
-    ) -> Any:
-        """The indices of the elements that are not 0, int64, a row for each; as_tuple: a tensor of
-        indices for each dimension instead."""
-
-    def argwhere(self) -> Tensor:
-        """The indices of the elements that are not 0, int64, a row for each."""
-
-    def where(self, first: Operand, second: Operand) -> Tensor:
-        """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where
-        the condition holds, else y."""
-
-    def where_(self, first: Operand, second: Operand) -> Tensor:
-        """`where`, with the result put into this tensor. Returns it."""
-
-    def masked_scatter(self, mask: Array, source: Array) -> Tensor:
-        """x with the elements where the bool `mask` (which broadcasts to x) holds replaced, in
-        order, by the first of `source`; the dtypes agree."""
-
-    def masked_scatter_(self, mask: Array, source: Array) -> Tensor:
-        """`masked_scatter`, with the result put into this tensor. Returns it."""
 
     def im2col(
         self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
@@ -3074,133 +3529,6 @@ class Vocabulary:
         self, *, shape: Sequence[builtins.int], align_corners: builtins.bool | None = None
     ) -> Tensor:
         """`affine_grid`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def gather(self, dim: builtins.int, index: Array) -> Tensor:
-        """out[i][j][k] = x[i][index[i][j][k]][k], for dim=1."""
-
-    @overload
-    def gather(self, *, axis: builtins.int, index: Array) -> Tensor:
-        """out[i][j][k] = x[i][index[i][j][k]][k], for dim=1."""
-
-    @overload
-    def gather_(self, dim: builtins.int, index: Array) -> Tensor:
-        """`gather`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def gather_(self, *, axis: builtins.int, index: Array) -> Tensor:
-        """`gather`, with the result put into this tensor. Returns it."""
-
-    def take_along_dim(
-        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
-    ) -> Tensor:
-        """The elements at `indices` along a dimension, the other dimensions broadcast; without
-        `dim` from the flattened tensor."""
-
-    def take_along_dim_(
-        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
-    ) -> Tensor:
-        """`take_along_dim`, with the result put into this tensor. Returns it."""
-
-    def take_along_axis(
-        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
-    ) -> Tensor:
-        """The elements at `indices` along a dimension, the other dimensions broadcast; without
-        `dim` from the flattened tensor."""
-
-    def take_along_axis_(
-        self, indices: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
-    ) -> Tensor:
-        """`take_along_axis`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def index_select(self, dim: builtins.int, index: Array) -> Tensor:
-        """The slices of `x` that a 1-d (or 0-d) index names along a dimension."""
-
-    @overload
-    def index_select(self, *, axis: builtins.int, index: Array) -> Tensor:
-        """The slices of `x` that a 1-d (or 0-d) index names along a dimension."""
-
-    @overload
-    def index_select_(self, dim: builtins.int, index: Array) -> Tensor:
-        """`index_select`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def index_select_(self, *, axis: builtins.int, index: Array) -> Tensor:
-        """`index_select`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def scatter(
-        self,
-        dim: builtins.int,
-        index: Array,
-        src: Operand | None = None,
-        *,
-        value: Operand | None = None,
-        reduce: Any = None,
-    ) -> Tensor:
-        """x with x[i][index[i][j][k]][k] = src[i][j][k], for dim=1; `src` may be a number (or named
-        `value`). reduce="add" or "multiply" combines instead."""
-
-    @overload
-    def scatter(
-        self,
-        *,
-        axis: builtins.int,
-        index: Array,
-        src: Operand | None = None,
-        value: Operand | None = None,
-        reduce: Any = None,
-    ) -> Tensor:
-        """x with x[i][index[i][j][k]][k] = src[i][j][k], for dim=1; `src` may be a number (or named
-        `value`). reduce="add" or "multiply" combines instead."""
-
-    @overload
-    def scatter_(
-        self,
-        dim: builtins.int,
-        index: Array,
-        src: Operand | None = None,
-        *,
-        value: Operand | None = None,
-        reduce: Any = None,
-    ) -> Tensor:
-        """`scatter`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def scatter_(
-        self,
-        *,
-        axis: builtins.int,
-        index: Array,
-        src: Operand | None = None,
-        value: Operand | None = None,
-        reduce: Any = None,
-    ) -> Tensor:
-        """`scatter`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def scatter_add(self, dim: builtins.int, index: Array, src: Operand) -> Tensor:
-        """x with src[i][j][k] added to x[i][index[i][j][k]][k], for dim=1, in order."""
-
-    @overload
-    def scatter_add(self, *, axis: builtins.int, index: Array, src: Operand) -> Tensor:
-        """x with src[i][j][k] added to x[i][index[i][j][k]][k], for dim=1, in order."""
-
-    @overload
-    def scatter_add_(self, dim: builtins.int, index: Array, src: Operand) -> Tensor:
-        """`scatter_add`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def scatter_add_(self, *, axis: builtins.int, index: Array, src: Operand) -> Tensor:
-        """`scatter_add`, with the result put into this tensor. Returns it."""
-
-    def one_hot(self, num_classes: builtins.int) -> Tensor:
-        """A vector of `num_classes` for each class id, with 1 at its place, int64, as a new last
-        dimension."""
-
-    def one_hot_(self, num_classes: builtins.int) -> Tensor:
-        """`one_hot`, with the result put into this tensor. Returns it."""
 
     def erfc(self) -> Tensor:
         """1 - erf(x), exact where that is small, in floating point."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from arranging_cases import ARRANGING
 from cases import Case
 from neural_cases import NEURAL
 from scalar_cases import SCALAR
@@ -181,6 +182,7 @@ CASES: dict[str, list[Case]] = {
                      theirs=lambda x, i, y: x.scatter(0, i, y))],
     "scatter_add": [Case((S, PICK, P[:2]), ours=lambda x, i, y: x.scatter_add(0, i, y),
                          theirs=lambda x, i, y: x.scatter_add(0, i, y))],
+    **ARRANGING,
     **NEURAL,
     **SCALAR,
 }  # fmt: skip

@@ -215,7 +215,7 @@ def tile(x: Node, *repeats: Any) -> Node:
 
 
 # ---- join and split ------------------------------------------------------------------------------
-def _listed(tensors: tuple[Any, ...], dim: Any, name: str) -> tuple[list[Node], Any]:
+def listed(tensors: tuple[Any, ...], dim: Any, name: str) -> tuple[list[Node], Any]:
     """The tensors and dim of calls like `cat([a, b], 1)`, `cat(a, b, dim=1)`, `a.cat(b, dim=1)`."""
     found: list[Node] = []
     rest = list(tensors)
@@ -236,7 +236,7 @@ def _listed(tensors: tuple[Any, ...], dim: Any, name: str) -> tuple[list[Node], 
 def cat(*tensors: Any, dim: int | None = None) -> Node:
     """Tensors joined along a dimension (0 unless given); their other sizes are equal. Takes a list
     or several tensors; dtypes are promoted."""
-    parts, at = _listed(tensors, dim, "cat")
+    parts, at = listed(tensors, dim, "cat")
     first = next((part for part in parts if part.shape != (0,)), parts[0])
     if not first.shape:
         raise ValueError("cat: 0-d tensors cannot be joined; use stack")
@@ -305,7 +305,7 @@ def _with_size(shape: Shape, axis: int, size: Dim) -> Shape:
 @public("stack", source="PyTorch", namespace=True)
 def stack(*tensors: Any, dim: int | None = None) -> Node:
     """Tensors of one shape joined along a new dimension (the first unless given)."""
-    parts, at = _listed(tensors, dim, "stack")
+    parts, at = listed(tensors, dim, "stack")
     for part in parts[1:]:
         if part.shape != parts[0].shape:
             raise ValueError(
