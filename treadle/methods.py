@@ -18,6 +18,7 @@ from treadle.engine.failure import note
 from treadle.graph import (  # noqa: F401  (importing them fills the table)
     activations,
     arranging,
+    assigning,
     convolution,
     creation,
     ctc,

@@ -262,7 +262,7 @@ class Tensor(Vocabulary, Cell):
             target = self.target
             if target is None and self.node.op is ops.BUFFER and not memory.is_deferred(self.node):
                 target = self.node
-            self.put(node if mode.recording else build.stop_gradient(node), target)
+            self.hold(node if mode.recording else build.stop_gradient(node), target)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         node, bindings = convert.operand(value, self)
@@ -320,7 +320,7 @@ class Tensor(Vocabulary, Cell):
 
     def _track(self, leaf: Node) -> None:
         """This cell is `leaf` from now on, and its gradient is wanted."""
-        self.put(leaf, self.target)
+        self.hold(leaf, self.target)
         track(self, leaf)
 
     @property

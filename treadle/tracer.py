@@ -153,7 +153,7 @@ def _settle() -> None:
     for cell in live():
         node = cell.node
         if node.op is ops.BUFFER and first.setdefault(node, cell) is not cell and settled(cell):
-            cell.put(memory.leaf(node.dtype, node.shape, node.arg[2], memory[node].copy()))
+            cell.hold(memory.leaf(node.dtype, node.shape, node.arg[2], memory[node].copy()))
             if carries_gradient([node]):
                 remember(cell.node, node, memory.clock)
 
@@ -210,7 +210,7 @@ def _put_back(tensor: Tensor, leaf: Node, learns: bool) -> None:
     """The tensor holds `leaf`, as it did before."""
     if tensor._requires_grad:
         untrack(tensor.node)
-    tensor.put(leaf)
+    tensor.hold(leaf)
     tensor._requires_grad = learns
     if learns:
         track(tensor, leaf)
@@ -450,7 +450,7 @@ class _Work:
             actual[node] = const(key, uint64)
         for cell in live():
             if id(cell) not in self.before.watched and not settled(cell):
-                cell.put(*substitute([cell.node], actual))
+                cell.hold(*substitute([cell.node], actual))
         for slot, _ in memory.deferred_leaves():
             if slot not in self.before.deferred:
                 value, _ = memory.deferred[slot]

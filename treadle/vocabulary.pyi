@@ -897,6 +897,50 @@ class Vocabulary:
     ) -> Tensor:
         """`mean`, with the result put into this tensor. Returns it."""
 
+    def nansum(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The sum of what is not NaN."""
+
+    def nansum_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`nansum`, with the result put into this tensor. Returns it."""
+
+    def nanmean(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The mean of what is not NaN; NaN of nothing."""
+
+    def nanmean_(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`nanmean`, with the result put into this tensor. Returns it."""
+
     def var(
         self,
         dim: Any = None,
@@ -945,6 +989,30 @@ class Vocabulary:
         keepdims: builtins.bool = ...,
     ) -> Tensor:
         """`std`, with the result put into this tensor. Returns it."""
+
+    def var_mean(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.int | builtins.float | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> tuple[Tensor, Tensor]:
+        """(variance, mean): `var` and `mean` of the same."""
+
+    def std_mean(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.int | builtins.float | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> tuple[Tensor, Tensor]:
+        """(standard deviation, mean): `std` and `mean` of the same."""
 
     def norm(
         self,
@@ -996,6 +1064,7 @@ class Vocabulary:
         dim: Any = None,
         keepdim: builtins.bool = False,
         *,
+        other: Array | None = None,
         axis: Any = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
@@ -1006,6 +1075,7 @@ class Vocabulary:
         dim: Any = None,
         keepdim: builtins.bool = False,
         *,
+        other: Array | None = None,
         axis: Any = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
@@ -1016,6 +1086,7 @@ class Vocabulary:
         dim: Any = None,
         keepdim: builtins.bool = False,
         *,
+        other: Array | None = None,
         axis: Any = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
@@ -1026,6 +1097,7 @@ class Vocabulary:
         dim: Any = None,
         keepdim: builtins.bool = False,
         *,
+        other: Array | None = None,
         axis: Any = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
@@ -1036,6 +1108,7 @@ class Vocabulary:
         dim: Any = None,
         keepdim: builtins.bool = False,
         *,
+        other: Array | None = None,
         axis: Any = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
@@ -1046,6 +1119,7 @@ class Vocabulary:
         dim: Any = None,
         keepdim: builtins.bool = False,
         *,
+        other: Array | None = None,
         axis: Any = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
@@ -1056,6 +1130,7 @@ class Vocabulary:
         dim: Any = None,
         keepdim: builtins.bool = False,
         *,
+        other: Array | None = None,
         axis: Any = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
@@ -1066,10 +1141,21 @@ class Vocabulary:
         dim: Any = None,
         keepdim: builtins.bool = False,
         *,
+        other: Array | None = None,
         axis: Any = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
         """`amin`, with the result put into this tensor. Returns it."""
+
+    def aminmax(
+        self,
+        *,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> tuple[Tensor, Tensor]:
+        """(the least, the greatest) value, of all or along a dimension; NaN if there is one."""
 
     def argmax(
         self,
@@ -2170,6 +2256,205 @@ class Vocabulary:
 
     def cartesian_prod_(*_tensors: Any, tensors: Any = ...) -> Tensor:
         """`cartesian_prod`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_add(
+        self,
+        dim: builtins.int,
+        index: Array,
+        source: Array,
+        *,
+        alpha: builtins.bool | builtins.int | builtins.float = 1,
+    ) -> Tensor:
+        """x with alpha * source added, slice by slice, at the indices along a dimension; several
+        for one place add up."""
+
+    @overload
+    def index_add(
+        self,
+        *,
+        axis: builtins.int,
+        index: Array,
+        source: Array,
+        alpha: builtins.bool | builtins.int | builtins.float = 1,
+    ) -> Tensor:
+        """x with alpha * source added, slice by slice, at the indices along a dimension; several
+        for one place add up."""
+
+    @overload
+    def index_add_(
+        self,
+        dim: builtins.int,
+        index: Array,
+        source: Array,
+        *,
+        alpha: builtins.bool | builtins.int | builtins.float = 1,
+    ) -> Tensor:
+        """`index_add`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_add_(
+        self,
+        *,
+        axis: builtins.int,
+        index: Array,
+        source: Array,
+        alpha: builtins.bool | builtins.int | builtins.float = 1,
+    ) -> Tensor:
+        """`index_add`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_copy(self, dim: builtins.int, index: Array, source: Array) -> Tensor:
+        """x with the slices of the source in the place of those at the indices along a dimension;
+        of several for one place the last stays."""
+
+    @overload
+    def index_copy(self, *, axis: builtins.int, index: Array, source: Array) -> Tensor:
+        """x with the slices of the source in the place of those at the indices along a dimension;
+        of several for one place the last stays."""
+
+    @overload
+    def index_copy_(self, dim: builtins.int, index: Array, source: Array) -> Tensor:
+        """`index_copy`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_copy_(self, *, axis: builtins.int, index: Array, source: Array) -> Tensor:
+        """`index_copy`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_fill(self, dim: builtins.int, index: Array, value: Operand) -> Tensor:
+        """x with one value (a number, or a tensor of shape ()) in the slices at the indices along a
+        dimension."""
+
+    @overload
+    def index_fill(self, *, axis: builtins.int, index: Array, value: Operand) -> Tensor:
+        """x with one value (a number, or a tensor of shape ()) in the slices at the indices along a
+        dimension."""
+
+    @overload
+    def index_fill_(self, dim: builtins.int, index: Array, value: Operand) -> Tensor:
+        """`index_fill`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_fill_(self, *, axis: builtins.int, index: Array, value: Operand) -> Tensor:
+        """`index_fill`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_reduce(
+        self,
+        dim: builtins.int,
+        index: Array,
+        source: Array,
+        reduce: str,
+        *,
+        include_self: builtins.bool = True,
+    ) -> Tensor:
+        """As `scatter_reduce`, with one index for each slice; reduce: "prod", "mean", "amax",
+        "amin"."""
+
+    @overload
+    def index_reduce(
+        self,
+        *,
+        axis: builtins.int,
+        index: Array,
+        source: Array,
+        reduce: str,
+        include_self: builtins.bool = True,
+    ) -> Tensor:
+        """As `scatter_reduce`, with one index for each slice; reduce: "prod", "mean", "amax",
+        "amin"."""
+
+    @overload
+    def index_reduce_(
+        self,
+        dim: builtins.int,
+        index: Array,
+        source: Array,
+        reduce: str,
+        *,
+        include_self: builtins.bool = True,
+    ) -> Tensor:
+        """`index_reduce`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def index_reduce_(
+        self,
+        *,
+        axis: builtins.int,
+        index: Array,
+        source: Array,
+        reduce: str,
+        include_self: builtins.bool = True,
+    ) -> Tensor:
+        """`index_reduce`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def scatter_reduce(
+        self,
+        dim: builtins.int,
+        index: Array,
+        src: Array,
+        reduce: str,
+        *,
+        include_self: builtins.bool = True,
+    ) -> Tensor:
+        """x with all values of `src` for one place combined into it: places as in `scatter`."""
+
+    @overload
+    def scatter_reduce(
+        self,
+        *,
+        axis: builtins.int,
+        index: Array,
+        src: Array,
+        reduce: str,
+        include_self: builtins.bool = True,
+    ) -> Tensor:
+        """x with all values of `src` for one place combined into it: places as in `scatter`."""
+
+    @overload
+    def scatter_reduce_(
+        self,
+        dim: builtins.int,
+        index: Array,
+        src: Array,
+        reduce: str,
+        *,
+        include_self: builtins.bool = True,
+    ) -> Tensor:
+        """`scatter_reduce`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def scatter_reduce_(
+        self,
+        *,
+        axis: builtins.int,
+        index: Array,
+        src: Array,
+        reduce: str,
+        include_self: builtins.bool = True,
+    ) -> Tensor:
+        """`scatter_reduce`, with the result put into this tensor. Returns it."""
+
+    def take(self, index: Array) -> Tensor:
+        """The elements of the flattened tensor at indices, in the shape of the indices."""
+
+    def take_(self, index: Array) -> Tensor:
+        """`take`, with the result put into this tensor. Returns it."""
+
+    def put(self, index: Array, source: Array, accumulate: builtins.bool = False) -> Tensor:
+        """x with the elements of `source`, in order, at indices of the flattened tensor; with
+        `accumulate` added to those that stand there."""
+
+    def put_(self, index: Array, source: Array, accumulate: builtins.bool = False) -> Tensor:
+        """`put`, with the result put into this tensor. Returns it."""
+
+    def index_put(
+        self, indices: Sequence[Array], values: Array, accumulate: builtins.bool = False
+    ) -> Tensor:
+        """x after `x[indices] = values`, for a tuple of tensors (ints that broadcast, or bool
+        masks); with `accumulate` the values are added, several for one place too."""
 
     def conv1d(
         self,

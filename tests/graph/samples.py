@@ -94,7 +94,9 @@ SAMPLES: dict[ops.Op, list[tuple[Callable[..., Node], tuple[np.ndarray, ...]]]] 
         (lambda x, where: b.gather(x, where, 1), (X, ROWS)),
         (lambda x, where: b.gather(x, where, 1), (X, ROWS[:, 2:3])),
     ],
-    ops.SCATTER: [(scatter(monoid), (X, PICK, Z[:2])) for monoid in ("set", "add")],
+    ops.SCATTER: [
+        (scatter(monoid), (X, PICK, Z[:2])) for monoid in ("set", "add", "mul", "max", "min")
+    ],
     ops.UPDATE: [
         (lambda x, v: b.update(x, v, ((1, 1), (0, 3))), (X, Z[:2, :2])),
         (lambda x, v: b.update(x, v, ((0, 2), (1, 1))), (X, Z[:2, :3])),

@@ -195,3 +195,9 @@ def test_symbolic_sizes():
 def test_a_sum_of_one_element_is_that_of_many():
     same(r.sum_(tensor([[-0.0], [1.0]]), 1), np.array([0.0, 1.0]))
     same(r.sum_(tensor([-0.0, -0.0])), np.float64(0.0))
+
+
+def test_the_extreme_of_two_tensors():
+    x, y = np.array([[1.0, 5.0]], np.float32), np.array([[3.0], [2.0]], np.float32)
+    same(r.max_(tensor(x), tensor(y)), np.maximum(x, y))
+    same(r.min_(tensor(x), other=tensor(y)), np.minimum(x, y))

@@ -51,6 +51,30 @@ def stretched(x: Any, y: Any) -> Any:
     return place.broadcast_tensors(x, y)[0]
 
 
+def both(name: str) -> list[Case]:
+    """A method with two results, joined."""
+
+    def call(x: Any) -> Any:
+        place = Tensor if isinstance(x, Tensor) else torch
+        return place.stack(list(getattr(x, name)(dim=1) if place is Tensor
+                                else getattr(torch, name)(x, dim=1)))  # fmt: skip
+
+    return [Case((n(3, 4),), ours=call, theirs=call)]
+
+
+def at(name: str, *args: Any, **named: Any) -> Callable[..., Any]:
+    """A method that writes at indices along dimension 0."""
+    return lambda x, i, *source: getattr(x, name)(0, i, *source, *args, **named)
+
+
+def written(name: str, *args: Any, order: int = 2, **named: Any) -> Case:
+    call = at(name, *args, **named)
+    arrays = (n(3, 4), PICK, n(2, 4)) if name == "scatter_reduce" else (n(3, 4), ROWS, n(3, 4))
+    return Case(arrays, ours=call, theirs=call, order=order)
+
+
+PICK = np.array([[0, 2, 1, 1], [2, 0, 1, 0]])
+ROWS = np.array([2, 0, 2])
 ARRANGING: dict[str, list[Case]] = {
     "atleast_1d": [Case((n(3),), theirs=torch.atleast_1d)],
     "atleast_2d": [Case((n(3),), theirs=torch.atleast_2d)],
@@ -85,4 +109,23 @@ ARRANGING: dict[str, list[Case]] = {
     "diagonal_scatter": [Case((n(3, 4), n(3)), (1,))],
     "select_scatter": [Case((n(3, 4), n(3)), (1, 2))],
     "slice_scatter": [Case((n(3, 4), n(3, 2)), (1, 0, None, 2))],
+    "index_add": [written("index_add", alpha=3)],
+    "index_copy": [Case((n(3, 4), ROWS[:2], n(2, 4)), ours=at("index_copy"),
+                        theirs=at("index_copy"))],
+    "index_fill": [Case((n(3, 4), ROWS), ours=at("index_fill", 2.0), theirs=at("index_fill", 2.0))],
+    "index_reduce": [
+        written("index_reduce", reduce, order=1, include_self=own)
+        for reduce in ("prod", "mean", "amax", "amin") for own in (True, False)
+    ],
+    "scatter_reduce": [
+        written("scatter_reduce", reduce, order=1, include_self=own)
+        for reduce in ("sum", "prod", "mean", "amax", "amin") for own in (True, False)
+    ],
+    "take": [Case((n(3, 4), PICK))],
+    "put": [Case((n(3, 4), PICK, n(2, 4)), (True,))],
+    "aminmax": both("aminmax"),
+    "var_mean": both("var_mean"),
+    "std_mean": both("std_mean"),
+    "nansum": [Case((n(3, 4),), (1,))],
+    "nanmean": [Case((n(3, 4),), (1,))],
 }  # fmt: skip

@@ -363,7 +363,7 @@ class Captured:
         for effect in self.replaced:
             leaves[effect.root] = leaf = self._leaf(effect.root, held[effect.root])
             cell = call.cells[effect.owner]
-            cell.put(leaf)
+            cell.hold(leaf)
             cell.bindings = call.variables
             if cell._requires_grad:
                 track(cell, leaf)
@@ -377,7 +377,7 @@ class Captured:
             memory.overwritten(call.arguments[position].node)
         for position in self.donated:
             cell = call.arguments[position]
-            cell.put(memory.leaf(cell.node.dtype, cell.node.shape, cell.node.arg[2]))
+            cell.hold(memory.leaf(cell.node.dtype, cell.node.shape, cell.node.arg[2]))
 
     def _copy(self, call: Call, held: dict[int, Buffer]) -> None:
         """Roots that are equal to another one: each gets memory of its own."""

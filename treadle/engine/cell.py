@@ -31,7 +31,7 @@ class Cell:
         self.bindings = bindings or NO_BINDINGS
         cells[weakref.ref(self, cells.pop)] = None
 
-    def put(self, node: Node, target: Node | None = None) -> None:
+    def hold(self, node: Node, target: Node | None = None) -> None:
         """Hold another node. (Who has looked at many cells can tell by `puts` that none of them
         holds another one since.)"""
         self.node, self.target = node, target

@@ -101,7 +101,7 @@ def _release(owners: Sequence[Cell]) -> None:
     for cell in reading:
         node = cell.node
         if node in leaves:  # it shares the leaf: its value is the one before this call
-            cell.put(memory.leaf(node.dtype, node.shape, node.arg[2], memory[node].copy()))
+            cell.hold(memory.leaf(node.dtype, node.shape, node.arg[2], memory[node].copy()))
             if carries_gradient([node]):
                 forget(cell.node)
     deferred = {leaf: memory.deferred[slot][0] for slot, leaf in memory.deferred_leaves()}

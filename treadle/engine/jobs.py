@@ -64,9 +64,9 @@ class Job:
             if memory.buffers.get(self.target.arg[0]) is not self.buffer:  # else that is noted
                 memory.fill(self.target, self.buffer)
                 memory.overwritten(self.target)
-            self.cell.put(self.target)
+            self.cell.hold(self.target)
             return
-        self.cell.put(memory.leaf(self.node.dtype, self.node.shape, self.device, self.buffer))
+        self.cell.hold(memory.leaf(self.node.dtype, self.node.shape, self.device, self.buffer))
         if self.tracked:
             remember(self.cell.node, self.value, clock)
 

@@ -114,7 +114,7 @@ def out_of_range(
     message = failure.describe(failed, own, bindings, compute)
     for job in jobs:
         if job.cell is not None and job.target is not None and own in toposort(job.node):
-            job.cell.put(job.target)
+            job.cell.hold(job.target)
     return IndexError(message)
 
 

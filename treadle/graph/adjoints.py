@@ -146,6 +146,8 @@ def of_gather(g: Node, y: Node, x: Node, index: Node) -> Node:
 def to_the_base(g: Node, y: Node, base: Node, index: Node, value: Node) -> Node:
     """scatter: what was overwritten has no part in the result."""
     axis, monoid = y.arg
+    if monoid in SCATTER_WEIGHTS:
+        return alu(ops.ZMUL, g, SCATTER_WEIGHTS[monoid](y)[0])
     return g if monoid == "add" else scatter(g, index, zeros_like(value), axis)
 
 
@@ -153,11 +155,53 @@ def to_the_value(g: Node, y: Node, base: Node, index: Node, value: Node) -> Node
     """scatter: of several values for one place the last remains, and it alone has a gradient."""
     axis, monoid = y.arg
     found = gather(g, index, axis)
+    if monoid in SCATTER_WEIGHTS:
+        return alu(ops.ZMUL, found, SCATTER_WEIGHTS[monoid](y)[1])
     if monoid == "add":
         return found
     number = _numbers(value.shape, axis)
     last = scatter(const(0, int64, base.shape), index, number, axis)
     return where(_equal(gather(last, index, axis), number), found, 0)
+
+
+def of_the_extreme(y: Node) -> tuple[Node, Node]:
+    """scatter with max, min: (d y / d base, d y / d value). All that equal the extreme of a place
+    share evenly."""
+    base, index, value = y.src
+    axis = y.arg[0]
+    in_base = cast(_equal(base, y), y.dtype)
+    in_value = cast(_equal(value, gather(y, index, axis)), y.dtype)
+    count = scatter(in_base, index, in_value, axis, "add")
+    return (
+        alu(ops.DIV, in_base, count),
+        alu(ops.DIV, in_value, gather(count, index, axis)),
+    )
+
+
+def of_the_product(y: Node) -> tuple[Node, Node]:
+    """scatter with mul: (d y / d base, d y / d value), the product of all other factors of a place.
+
+    Zeros are left out of the product and counted: there is none among the others, or that is 0.
+    """
+    base, index, value = y.src
+    axis = y.arg[0]
+    zero_base, zero_value = (_equal(x, zeros_like(x)) for x in (base, value))
+    factors = [where(zero_base, 1, base), where(zero_value, 1, value)]
+    product = scatter(factors[0], index, factors[1], axis, "mul")
+    counts = [cast(zero, int64) for zero in (zero_base, zero_value)]
+    zeros = scatter(counts[0], index, counts[1], axis, "add")
+    others = (
+        alu(ops.DIV, product, factors[0]),
+        alu(ops.DIV, gather(product, index, axis), factors[1]),
+    )
+    return (
+        where(_equal(zeros, counts[0]), others[0], 0),
+        where(_equal(gather(zeros, index, axis), counts[1]), others[1], 0),
+    )
+
+
+# monoid of a scatter whose derivative is a factor for each element -> those of base and value
+SCATTER_WEIGHTS = {"max": of_the_extreme, "min": of_the_extreme, "mul": of_the_product}
 
 
 def outside_the_region(g: Node, y: Node, x: Node, value: Node) -> Node:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from treadle.graph import build as b
+from treadle.graph.adjoints import SCATTER_WEIGHTS
 from treadle.graph.grad import REDUCE_VJP, VJP, WITHOUT, is_float
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
@@ -86,6 +87,21 @@ def of_reduce(y: Node, tangents: Tangents) -> Any:
     return b.reduce("add", b.alu(ops.ZMUL, tangent, weights), axes)
 
 
+def of_scatter(y: Node, tangents: Tangents) -> Node | None:
+    """Linear where values are set or added; else each element's tangent has a factor of its own."""
+    axis, monoid = y.arg
+    if monoid not in SCATTER_WEIGHTS:
+        return linear(y, tangents)
+    weights = SCATTER_WEIGHTS[monoid](y)
+    of_base, of_value = (
+        b.zeros_like(source) if tangent is None else b.alu(ops.ZMUL, tangent, weight)
+        for source, tangent, weight in zip(
+            (y.src[0], y.src[2]), (tangents[0], tangents[2]), weights
+        )
+    )
+    return b.scatter(of_base, y.src[1], of_value, axis, "add")
+
+
 def of_again(y: Node, tangents: Tangents) -> Node | None:
     """The tangent is computed again, too, and no earlier."""
     return None if tangents[0] is None else y.with_src((tangents[0], y.src[1]))
@@ -97,7 +113,7 @@ def nothing(y: Node, tangents: Tangents) -> None:
 
 _LINEAR = (
     ops.RESHAPE, ops.PERMUTE, ops.EXPAND, ops.PAD, ops.SHRINK, ops.FLIP, ops.WINDOW, ops.UNWINDOW,
-    ops.CAST, ops.CONTIGUOUS, ops.COPY, ops.GATHER, ops.SCATTER, ops.UPDATE,
+    ops.CAST, ops.CONTIGUOUS, ops.COPY, ops.GATHER, ops.UPDATE,
 )  # fmt: skip
 JVP: dict[Op, Rule] = {
     **{op: elementwise if any(row) else nothing for op, row in VJP.items() if op.kind == "alu"},
@@ -107,6 +123,7 @@ JVP: dict[Op, Rule] = {
     ops.MUL: of_mul,
     ops.ZMUL: of_zmul,
     ops.REDUCE: of_reduce,
+    ops.SCATTER: of_scatter,
     ops.AGAIN: of_again,
 }
 # Operations with a body, whose tangents are computed together with their values. The modules that
@@ -158,10 +175,9 @@ def pushed(outputs: Iterable[Node], given: Mapping[Node, Node]) -> list[tuple[No
 
 def _rule(node: Node) -> Rule:
     """The row of a node's operation. NotImplementedError if there is none."""
-    variant = (node.op, node.arg[1] if node.op is ops.SCATTER else None)
-    if variant in WITHOUT or node.op not in JVP:
+    if node.op in WITHOUT or node.op not in JVP:
         raise NotImplementedError(
-            f"{node.op.name} has no derivative ({WITHOUT.get(variant, 'no rule is written')}); "
+            f"{node.op.name} has no derivative ({WITHOUT.get(node.op, 'no rule is written')}); "
             "detach its input if none is wanted"
         )
     return JVP[node.op]

@@ -100,11 +100,8 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
 # wanted) -> one cotangent per source. None is zero. `scan.py` puts SCAN here,
 # `call.py` CALL.
 WHOLE_VJP: dict[Op, Callable[[Node, Sequence[Node | None], list[bool]], Sequence[Node | None]]] = {}
-# What has none, and why: (op, monoid or None).
-WITHOUT: dict[tuple[Op, str | None], str] = {
-    (ops.BITCAST, None): "bits do not vary smoothly",
-    **{(ops.SCATTER, m): "only set and add are differentiated" for m in ("mul", "max", "min")},
-}
+# What has none, and why.
+WITHOUT: dict[Op, str] = {ops.BITCAST: "bits do not vary smoothly"}
 # fmt: on
 
 
@@ -125,10 +122,9 @@ def reaching(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
 
 def _contributions(node: Node, g: Any, reaches: set[Node]) -> Iterator[tuple[Node, Node | None]]:
     """What the cotangent of a node (one per output if it has several) adds to each source."""
-    variant = (node.op, node.arg[1] if node.op is ops.SCATTER else None)
-    if variant in WITHOUT or not (node.op in VJP or node.op in WHOLE_VJP):
+    if node.op in WITHOUT or not (node.op in VJP or node.op in WHOLE_VJP):
         raise NotImplementedError(
-            f"{node.op.name} has no derivative ({WITHOUT.get(variant, 'no rule is written')}); "
+            f"{node.op.name} has no derivative ({WITHOUT.get(node.op, 'no rule is written')}); "
             "detach its input if none is wanted"
         )
     if node.op in WHOLE_VJP:

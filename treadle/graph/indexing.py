@@ -330,9 +330,12 @@ def _flat_positions(shape: Shape, position: Node, at: int) -> Node:
 
 
 # ---- writing -------------------------------------------------------------------------------------
-def setitem(x: Node, index: Any, value: Operand, read: Read = _no_reading) -> Node:
+def setitem(
+    x: Node, index: Any, value: Operand, read: Read = _no_reading, monoid: str = "set"
+) -> Node:
     """`x` with `value`, cast to its dtype and broadcast, at `index`: what `x[index] = value` puts
-    into the cell. Where a tensor names an element more than once the last value stays.
+    into the cell. Where a tensor names an element more than once the last value stays; another
+    monoid than "set" combines all with what stands there (where `index` has tensors).
 
     A mask reads nothing (see `_set_mask`) unless tensors or other masks stand beside it.
     """
@@ -342,10 +345,10 @@ def setitem(x: Node, index: Any, value: Operand, read: Read = _no_reading) -> No
     if held:
         merged, spread = _masks_of_one_dimension(x, items)
         at = next(place for place, item in enumerate(spread) if _is_mask(item))
-        if held == 1 and not any(_is_tensor(item) for item in items):
+        if monoid == "set" and held == 1 and not any(_is_tensor(item) for item in items):
             written = _set_mask(merged, spread, at, new)
         else:
-            written = setitem(merged, _as_positions(spread, read), new)
+            written = setitem(merged, _as_positions(spread, read), new, read, monoid)
         return reshape(written, x.shape)
     selection = _understand(x.shape, index)
     if not selection.tensors:
@@ -354,7 +357,7 @@ def setitem(x: Node, index: Any, value: Operand, read: Read = _no_reading) -> No
     merged, places, at, common = _merged(part, selection)
     rows = _flat_positions(merged.shape, places, at)
     fitted = _fitted(new, (*merged.shape[:at], *common, *merged.shape[at + 1 :]))
-    written = scatter(merged, rows, reshape(fitted, rows.shape), at)
+    written = scatter(merged, rows, reshape(fitted, rows.shape), at, monoid)
     order, _ = _order(selection)
     moved = reshape(written, [part.shape[place] for place in order])
     return _put(x, selection, permute(moved, [order.index(place) for place in range(len(order))]))

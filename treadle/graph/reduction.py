@@ -32,6 +32,8 @@ from treadle.graph.elementwise import (
     div,
     eq,
     lt,
+    maximum,
+    minimum,
     ne,
     pow_,
     rounded_once,
@@ -78,6 +80,36 @@ def mean(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None
 def _mean(x: Node, dim: Any, keepdim: bool) -> Node:
     axes = normalize_axes(dim, len(x.shape))
     return div(reduce("add", x, axes, keepdim), dim_value(_count(x, axes), x.dtype))
+
+
+@public("nansum", source="PyTorch")
+def nansum(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
+    """The sum of what is not NaN.
+
+    >>> Tensor([1.0, float("nan"), 2.0]).nansum()
+    Tensor(3.)
+    """
+    return sum_(_without_nan(x), dim, keepdim, dtype=dtype)
+
+
+def _without_nan(x: Node) -> Node:
+    return where(ne(x, x), const(0, x.dtype), x) if x.dtype.is_float else x
+
+
+@public("nanmean", source="PyTorch")
+def nanmean(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
+    """The mean of what is not NaN; NaN of nothing.
+
+    >>> Tensor([1.0, float("nan"), 2.0]).nanmean()
+    Tensor(1.5)
+    """
+    return _nanmean(x if dtype is None else cast(x, dtype), dim, keepdim)
+
+
+@rounded_once
+def _nanmean(x: Node, dim: Any, keepdim: bool) -> Node:
+    total = reduce("add", _without_nan(x), dim, keepdim)
+    return div(total, reduce("add", cast(eq(x, x), x.dtype), dim, keepdim))
 
 
 @public("var", source="PyTorch")
@@ -133,6 +165,26 @@ def _deviation(
     x: Node, dim: Any, unbiased: bool | None, keepdim: bool, correction: int | float | None
 ) -> Node:
     return _root(var(x, dim, unbiased, keepdim, correction=correction))
+
+
+def _with_mean(name: str, spread: Callable[..., Node], text_: str) -> None:
+    def function(
+        x: Node,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: int | float | None = None,
+    ) -> tuple[Node, Node]:
+        found = spread(x, dim, unbiased, keepdim, correction=correction)
+        return found, _mean(x, None if isinstance(dim, bool) else dim, keepdim)
+
+    function.__doc__ = f"({text_}, mean): `{name.removesuffix('_mean')}` and `mean` of the same."
+    public(name, source="PyTorch")(function)
+
+
+_with_mean("var_mean", var, "variance")
+_with_mean("std_mean", std, "standard deviation")
 
 
 def _root(total: Node) -> Node:
@@ -204,21 +256,43 @@ def _check_not_empty(x: Node, axes: tuple[int, ...], name: str) -> None:
         raise ValueError(f"{name}: {where_} shape {text(x.shape)} has no elements to choose from")
 
 
-def _extreme(name: str, alias: str, text_: str) -> Callable[..., Node]:
-    def function(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
-        axes = normalize_axes(dim, len(x.shape))
-        _check_not_empty(x, axes, name)
-        return reduce(name, x, axes, keepdim)
+def _extreme(
+    name: str, alias: str, text_: str, of_two: Callable[[Node, Node], Node]
+) -> Callable[..., Node]:
+    def function(
+        x: Node, dim: Any = None, keepdim: bool = False, *, other: Node | None = None
+    ) -> Node:
+        if isinstance(dim, Node) and other is None:
+            dim, other = None, dim
+        if other is not None:
+            return of_two(x, other)
+        return _extreme_value(name, x, dim, keepdim)
 
     function.__doc__ = (
         f"The {text_} value (values only); NaN if there is one. ValueError of nothing. Equal "
-        "elements share the derivative evenly."
+        f"elements share the derivative evenly. With another tensor: `{of_two.__qualname__}`."
     )
     return public(name, source="PyTorch", namespace=True, aliases=(alias,))(function)
 
 
-max_ = _extreme("max", "amax", "greatest")
-min_ = _extreme("min", "amin", "least")
+def _extreme_value(name: str, x: Node, dim: Any, keepdim: bool) -> Node:
+    axes = normalize_axes(dim, len(x.shape))
+    _check_not_empty(x, axes, name)
+    return reduce(name, x, axes, keepdim)
+
+
+max_ = _extreme("max", "amax", "greatest", maximum)
+min_ = _extreme("min", "amin", "least", minimum)
+
+
+@public("aminmax", source="PyTorch")
+def aminmax(x: Node, *, dim: int | None = None, keepdim: bool = False) -> tuple[Node, Node]:
+    """(the least, the greatest) value, of all or along a dimension; NaN if there is one.
+
+    >>> Tensor([3, 1, 2]).aminmax()
+    (Tensor(1), Tensor(3))
+    """
+    return min_(x, dim, keepdim), max_(x, dim, keepdim)
 
 
 def _arg_extreme(name: str, text_: str) -> Callable[..., Node]:

@@ -122,7 +122,7 @@ def scatter_method(
         raise TypeError("scatter: give either src or value")
     if reduce is not None and reduce not in _COMBINED:
         raise ValueError(f"scatter: reduce is None, 'add' or 'multiply', not {reduce!r}")
-    return _scattered(
+    return scattered(
         x, dim, index, source, "set" if reduce is None else _COMBINED[reduce], "scatter"
     )
 
@@ -131,21 +131,26 @@ def scatter_method(
 def scatter_add(x: Node, dim: int, index: Node, src: Operand) -> Node:
     """x with src[i][j][k] added to x[i][index[i][j][k]][k], for dim=1, in order. The index is no
     larger than `src`, nor than x outside `dim`."""
-    return _scattered(x, dim, index, src, "add", "scatter_add")
+    return scattered(x, dim, index, src, "add", "scatter_add")
 
 
-def _scattered(x: Node, dim: int, index: Node, source: Operand, monoid: str, name: str) -> Node:
+def scattered(
+    x: Node,
+    dim: int,
+    index: Node,
+    source: Operand,
+    monoid: str,
+    name: str,
+    instead: Node | None = None,
+) -> Node:
+    """x with the values of a source combined into it. instead: of shape (), what they meet in the
+    place of x's own values."""
     axis = normalize_axis(dim, len(x.shape))
     if not x.shape:
-        one = _scattered(
-            reshape(x, (1,)),
-            0,
-            reshape(index, (1,)),
-            reshape(source, (1,)) if isinstance(source, Node) else source,
-            monoid,
-            name,
-        )
-        return reshape(one, ())
+        if isinstance(source, Node):
+            source = reshape(source, (1,))
+        index = reshape(index, (1,))
+        return reshape(scattered(reshape(x, (1,)), 0, index, source, monoid, name, instead), ())
     if not isinstance(source, Node) or not source.shape:
         number = source if isinstance(source, Node) else const(source, x.dtype)
         source = expand(number, index.shape)
@@ -155,6 +160,8 @@ def _scattered(x: Node, dim: int, index: Node, source: Operand, monoid: str, nam
         )
     values = _part(source, index.shape, None, name)
     base = _part(x, index.shape, axis, name)
+    if instead is not None:
+        base = scatter(base, index, expand(instead, index.shape), axis)
     written = scatter(base, index, values, axis, monoid)
     return update(x, written, [(0, 1)] * len(x.shape))
 

@@ -366,14 +366,14 @@ def commit(changes: list[Change], numbers: list[Change]) -> None:
         for cell in cells[len(before) - len(numbers) :]:
             # (what is captured finds the old leaf by the target, and decides for itself)
             target = None if trace.current() is None else cell.target or cell.node
-            cell.put(numbers.pop(0)[1].node, target)
+            cell.hold(numbers.pop(0)[1].node, target)
         realize([*cells, *(cell for cell, _ in others)])
     except BaseException as error:
         for cell, node, target in before:
             if cell._requires_grad:
                 cell._track(node)
             else:
-                cell.put(node, target)
+                cell.hold(node, target)
         if isinstance(error, Exception):
             for other, memory in others:
                 _settle(other, memory)
@@ -386,7 +386,7 @@ def _settle(cell: Cell, memory: Node | None) -> None:
         realize([cell])
     except Exception:
         assert memory is not None
-        cell.put(memory)
+        cell.hold(memory)
 
 
 def settings_of(group: Group) -> Group:

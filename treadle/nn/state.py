@@ -100,7 +100,7 @@ def replace(tensor: Tensor, value: Tensor) -> None:
     the same object, with its requires_grad."""
     required = tensor._requires_grad
     tensor.requires_grad = False
-    tensor.put(value.node)
+    tensor.hold(value.node)
     tensor.bindings = value.bindings
     tensor.requires_grad = required
 
