@@ -1505,19 +1505,6 @@ class Vocabulary:
         size) from 0. int64 unless `dtype` is given."""
 
     @staticmethod
-    def bernoulli(
-        x: Operand,
-        *,
-        size: Any = None,
-        dtype: DTypeLike | None = None,
-        shape: Any = ...,
-        generator_key: builtins.int | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """1 with the probability that each element of x gives, else 0; of the shape and dtype of
-        x."""
-
-    @staticmethod
     def randperm(
         n: builtins.int,
         *,
@@ -2035,13 +2022,6 @@ class Vocabulary:
     @overload
     def scatter_add_(self, *, axis: builtins.int, index: Array, src: Operand) -> Tensor:
         """`scatter_add`, with the result put into this tensor. Returns it."""
-
-    def one_hot(self, num_classes: builtins.int) -> Tensor:
-        """A vector of `num_classes` for each class id, with 1 at its place, int64, as a new last
-        dimension."""
-
-    def one_hot_(self, num_classes: builtins.int) -> Tensor:
-        """`one_hot`, with the result put into this tensor. Returns it."""
 
     def atleast_1d(*_tensors: Any, tensors: Any = ...) -> Any:
         """With one dimension or more: a 0-d tensor becomes 1-d."""
@@ -2593,6 +2573,284 @@ class Vocabulary:
         dilation: Sizes = 1,
     ) -> Tensor:
         """`conv_transpose3d`, with the result put into this tensor. Returns it."""
+
+    def sort(
+        self,
+        dim: builtins.int = -1,
+        descending: builtins.bool = False,
+        *,
+        stable: builtins.bool = True,
+        axis: builtins.int = ...,
+    ) -> tuple[Tensor, Tensor]:
+        """(values, indices): the elements in order along a dimension, and where each stood,
+        int64."""
+
+    def argsort(
+        self,
+        dim: builtins.int = -1,
+        descending: builtins.bool = False,
+        *,
+        stable: builtins.bool = True,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """Where the elements in order stood, int64: the indices of `sort`."""
+
+    def argsort_(
+        self,
+        dim: builtins.int = -1,
+        descending: builtins.bool = False,
+        *,
+        stable: builtins.bool = True,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`argsort`, with the result put into this tensor. Returns it."""
+
+    def msort(self) -> Tensor:
+        """The elements in ascending order along the first dimension."""
+
+    def msort_(self) -> Tensor:
+        """`msort`, with the result put into this tensor. Returns it."""
+
+    def topk(
+        self,
+        k: builtins.int,
+        dim: builtins.int = -1,
+        largest: builtins.bool = True,
+        sorted: builtins.bool = True,
+        *,
+        axis: builtins.int = ...,
+    ) -> tuple[Tensor, Tensor]:
+        """(values, indices): the k greatest (or least) elements along a dimension, in order,
+        whatever `sorted` says; of equals those that stand first."""
+
+    def kthvalue(
+        self,
+        k: builtins.int,
+        dim: builtins.int = -1,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int = ...,
+        keepdims: builtins.bool = ...,
+    ) -> tuple[Tensor, Tensor]:
+        """(values, indices): the k-th least element (from 1) along a dimension, and where it
+        stands."""
+
+    def median(
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Any:
+        """The middle element, NaN if there is a NaN; of an even number the lower of the two in the
+        middle."""
+
+    def nanmedian(
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Any:
+        """The middle element of those that are not NaN; of an even number the lower of the two in
+        the middle."""
+
+    def mode(
+        self,
+        dim: builtins.int = -1,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int = ...,
+        keepdims: builtins.bool = ...,
+    ) -> tuple[Tensor, Tensor]:
+        """(values, indices): the most frequent element along a dimension, of several the least, and
+        where it stands last."""
+
+    def quantile(
+        self,
+        q: Any,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The value below which the part q of the elements lies, of all or along a dimension; NaN
+        if there is one. q: a number from 0 to 1, or a row of them, which the result then has as its
+        first dimension. interpolation: "linear", "lower", "higher", "midpoint" or "nearest"
+        element."""
+
+    def quantile_(
+        self,
+        q: Any,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`quantile`, with the result put into this tensor. Returns it."""
+
+    def nanquantile(
+        self,
+        q: Any,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """As `quantile`, of the elements that are not NaN; NaN if there are none."""
+
+    def nanquantile_(
+        self,
+        q: Any,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`nanquantile`, with the result put into this tensor. Returns it."""
+
+    def searchsorted(
+        self,
+        values: Operand,
+        *,
+        out_int32: builtins.bool = False,
+        right: builtins.bool = False,
+        side: str | None = None,
+        sorter: Array | None = None,
+    ) -> Tensor:
+        """Where each of `values` is to be inserted into the ascending last dimension of x: before
+        its equals, or after them with right=True (or side="right"). x is one row for all values, or
+        has the leading dimensions of `values`. sorter: the order of x (`argsort`) if it is not
+        sorted."""
+
+    def searchsorted_(
+        self,
+        values: Operand,
+        *,
+        out_int32: builtins.bool = False,
+        right: builtins.bool = False,
+        side: str | None = None,
+        sorter: Array | None = None,
+    ) -> Tensor:
+        """`searchsorted`, with the result put into this tensor. Returns it."""
+
+    def bucketize(
+        self, boundaries: Array, *, out_int32: builtins.bool = False, right: builtins.bool = False
+    ) -> Tensor:
+        """Which of the buckets between ascending boundaries each element is in: `searchsorted` of x
+        in the boundaries."""
+
+    def bucketize_(
+        self, boundaries: Array, *, out_int32: builtins.bool = False, right: builtins.bool = False
+    ) -> Tensor:
+        """`bucketize`, with the result put into this tensor. Returns it."""
+
+    def unique(
+        self,
+        sorted: builtins.bool = True,
+        return_inverse: builtins.bool = False,
+        return_counts: builtins.bool = False,
+        dim: builtins.int | None = None,
+        *,
+        axis: builtins.int | None = ...,
+    ) -> Any:
+        """The different elements in ascending order (whatever `sorted` says), or along `dim` the
+        different slices; with return_inverse also, for each element, which of them it is, and with
+        return_counts how often each stands, int64."""
+
+    def unique_consecutive(
+        self,
+        return_inverse: builtins.bool = False,
+        return_counts: builtins.bool = False,
+        dim: builtins.int | None = None,
+        *,
+        axis: builtins.int | None = ...,
+    ) -> Any:
+        """As `unique`, of runs: elements (or slices) that equal the one before them are left
+        out."""
+
+    def bincount(self, weights: Array | None = None, minlength: builtins.int = 0) -> Tensor:
+        """How often each of 0, 1, 2 .. stands in a row of integers, int64, up to the greatest and
+        at least `minlength` of them; with weights the sum of those, in their dtype."""
+
+    def histc(
+        self,
+        bins: builtins.int = 100,
+        min: builtins.int | builtins.float = 0,
+        max: builtins.int | builtins.float = 0,
+    ) -> Tensor:
+        """How many elements lie in each of `bins` equal parts of min..max, in the dtype of x; min
+        == max means from the least to the greatest element."""
+
+    def histc_(
+        self,
+        bins: builtins.int = 100,
+        min: builtins.int | builtins.float = 0,
+        max: builtins.int | builtins.float = 0,
+    ) -> Tensor:
+        """`histc`, with the result put into this tensor. Returns it."""
+
+    def one_hot(self, num_classes: builtins.int = -1) -> Tensor:
+        """A vector of `num_classes` for each class id, with 1 at its place, int64, as a new last
+        dimension."""
+
+    @overload
+    def repeat_interleave(
+        self,
+        repeats: Any,
+        dim: builtins.int | None = None,
+        *,
+        output_size: Any = None,
+        axis: builtins.int | None = ...,
+    ) -> Tensor:
+        """Each element (without `dim`, of the flattened tensor) or slice along `dim` repeated:
+        `repeats` times, or as often as the element of a tensor `repeats` says, whose sum is read
+        unless it is given as `output_size`."""
+
+    @overload
+    def repeat_interleave(
+        self,
+        *,
+        sizes: Any,
+        dim: builtins.int | None = None,
+        output_size: Any = None,
+        axis: builtins.int | None = ...,
+    ) -> Tensor:
+        """Each element (without `dim`, of the flattened tensor) or slice along `dim` repeated:
+        `repeats` times, or as often as the element of a tensor `repeats` says, whose sum is read
+        unless it is given as `output_size`."""
+
+    def multinomial(
+        self,
+        num_samples: builtins.int,
+        replacement: builtins.bool = False,
+        *,
+        random_key: Any = ...,
+    ) -> Tensor:
+        """Indices drawn with the probabilities that a row (or each row of a matrix) gives, which
+        need not add up to 1: int64, `num_samples` of them as the last dimension."""
+
+    def bernoulli(
+        self,
+        p: Operand | None = None,
+        *,
+        size: Any = None,
+        dtype: Any = None,
+        shape: Any = ...,
+        random_key: Any = ...,
+    ) -> Tensor:
+        """1 with the probability that each element of x gives (or p, for all), else 0; of the shape
+        and dtype of x."""
 
     @overload
     @staticmethod
@@ -3319,6 +3577,10 @@ class Vocabulary:
         reduction: str = "mean",
     ) -> Tensor:
         """`multi_margin_loss`, with the result put into this tensor. Returns it."""
+
+    def rearrange(self, pattern: str, sizes: Any) -> Tensor:
+        """The dimensions named on the left of the pattern, in the order and grouping on its
+        right."""
 
     def embedding(
         self,

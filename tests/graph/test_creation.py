@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from arrays import close, run, same
 
-from treadle.graph import build, creation, random
+from treadle.graph import build, counting, creation, random
 from treadle.ir import index, meaning, ops
 from treadle.ir.dtype import (
     bfloat16,
@@ -184,12 +184,12 @@ def test_randint_arguments():
 
 def test_bernoulli():
     chance = build.const(0.25, float32, (4000,))
-    x = run(random.bernoulli(3, chance))
+    x = run(counting.bernoulli(chance, random_key=3))
     assert set(np.unique(x)) == {0, 1}
     assert abs(x.mean() - 0.25) < 0.03
-    assert random.bernoulli(3, 0.5, size=(2, 3), dtype=bool_).shape == (2, 3)
-    assert not run(random.bernoulli(3, build.const(0.0, float32, (100,)))).any()
-    assert run(random.bernoulli(3, build.const(1.0, float32, (100,)))).all()
+    assert counting.bernoulli(0.5, size=(2, 3), dtype=bool_, random_key=3).shape == (2, 3)
+    assert not run(counting.bernoulli(build.const(0.0, float32, (100,)), random_key=3)).any()
+    assert run(counting.bernoulli(build.const(1.0, float32, (100,)), random_key=3)).all()
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 100, 1000])

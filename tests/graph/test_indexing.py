@@ -255,15 +255,6 @@ def test_scatter_add_of_half_is_carried_in_float32():
     assert run(total)[0] == 300
 
 
-def test_one_hot():
-    same(s.one_hot(tensor([[2, 0], [1, 3]]), 3), np.eye(4, 3, dtype=np.int64)[[[2, 0], [1, 3]]])
-    same(s.one_hot(tensor(1), 2), np.array([0, 1]))
-    with pytest.raises(TypeError, match="class ids are integers"):
-        s.one_hot(tensor([1.0]), 3)
-    with pytest.raises(ValueError, match="give the number of classes"):
-        s.one_hot(tensor([1]), -1)
-
-
 def test_a_node_stays_what_it_was():
     x = tensor(X)
     assert getitem(x, ...) is x

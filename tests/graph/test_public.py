@@ -7,7 +7,9 @@ import pytest
 from arrays import same, tensor
 
 from treadle.graph import (  # noqa: F401  (importing them fills the table)
+    counting,
     creation,
+    einops,
     elementwise,
     functions,
     indexing,
@@ -18,6 +20,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     reduction,
     running,
     selection,
+    sorting,
 )
 from treadle.graph.public import GRADIENTS, METHODS, NAMESPACE, SOURCES, public
 

@@ -7,7 +7,9 @@ from transformcheck import check_batched, check_forward
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import (  # noqa: F401  (importing them fills the table)
+    counting,
     creation,
+    einops,
     elementwise,
     functions,
     indexing,
@@ -18,6 +20,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     reduction,
     running,
     selection,
+    sorting,
 )
 from treadle.graph.build import ones_like
 from treadle.graph.grad import gradients

@@ -12,6 +12,7 @@ from arranging_cases import ARRANGING
 from cases import Case
 from neural_cases import NEURAL
 from scalar_cases import SCALAR
+from sorting_cases import SORTING
 
 from treadle import Tensor, grad
 from treadle.graph.public import METHODS
@@ -185,6 +186,7 @@ CASES: dict[str, list[Case]] = {
     **ARRANGING,
     **NEURAL,
     **SCALAR,
+    **SORTING,
 }  # fmt: skip
 POSITIVE = ("sqrt", "rsqrt", "log", "log2", "log10", "log1p", "reciprocal")
 PROPERTIES = ("T", "mT")
@@ -194,7 +196,7 @@ DIFFERENTIABLE = [
     for name, entry in METHODS.items()
     if entry.name == name
     and entry.gradient == "yes"
-    and entry.kind in ("method", "property", "keyed")
+    and entry.kind in ("method", "property", "keyed", "reads")
 ]
 
 

@@ -12,9 +12,7 @@ from typing import Any
 
 from treadle.graph import shapes
 from treadle.graph.build import (
-    Operand,
     alu,
-    as_float,
     cast,
     const,
     contiguous,
@@ -23,7 +21,7 @@ from treadle.graph.build import (
     reshape,
     where,
 )
-from treadle.graph.elementwise import add, lt, mul, ne
+from treadle.graph.elementwise import add, mul, ne
 from treadle.graph.functions import cos, log, sqrt
 from treadle.graph.movement import narrow, stack
 from treadle.graph.public import public
@@ -149,17 +147,6 @@ def randint(
     else:
         choice = drawn if span == 2**64 else alu(ops.MOD, drawn, span)
     return reshape(add(cast(choice, wanted), first), shape)
-
-
-@public("bernoulli", source="PyTorch", gradient="no", kind="random")
-def bernoulli(key: Key, x: Operand, *, size: Any = None, dtype: DType | None = None) -> Node:
-    """1 with the probability that each element of x gives, else 0; of the shape and dtype of x.
-    For a probability that is a number give `size`."""
-    chance = as_float(x)
-    shape = chance.shape if size is None else _size((size,), "bernoulli")
-    wide = chance.dtype.accumulator
-    hit = lt(_uniform(key, shape, wide), cast(chance, wide))
-    return cast(hit, dtype or chance.dtype)
 
 
 # ---- permutations --------------------------------------------------------------------------------

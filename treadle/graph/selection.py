@@ -1,4 +1,4 @@
-"""Gather and scatter along a dimension, as PyTorch has them, and one-hot vectors.
+"""Gather and scatter along a dimension, as PyTorch has them.
 
 Indices count from 0. One that is out of range is an IndexError when the program runs.
 """
@@ -11,12 +11,9 @@ from treadle.graph import shapes
 from treadle.graph.build import (
     Operand,
     broadcast_shapes,
-    cast,
     const,
     expand,
     gather,
-    iota,
-    node_of,
     normalize_axis,
     reduce,
     reshape,
@@ -25,10 +22,9 @@ from treadle.graph.build import (
     update,
     where,
 )
-from treadle.graph.elementwise import add, eq, lt
+from treadle.graph.elementwise import add, lt
 from treadle.graph.public import public
 from treadle.graph.shapes import Dim, at_most, text
-from treadle.ir.dtype import int64
 from treadle.ir.node import Node, Shape
 
 
@@ -164,20 +160,3 @@ def scattered(
         base = scatter(base, index, expand(instead, index.shape), axis)
     written = scatter(base, index, values, axis, monoid)
     return update(x, written, [(0, 1)] * len(x.shape))
-
-
-@public("one_hot", source="PyTorch", gradient="int")
-def one_hot(x: Node, num_classes: int) -> Node:
-    """A vector of `num_classes` for each class id, with 1 at its place, int64, as a new last
-    dimension. An id that is out of range gives a vector of zeros."""
-    if not x.dtype.is_int:
-        raise TypeError(f"one_hot: class ids are integers, not {x.dtype}")
-    if at_most(1, num_classes) is not True:
-        raise ValueError(
-            f"one_hot: num_classes={num_classes}: give the number of classes, 1 or more (it is not "
-            "read off the values)"
-        )
-    classes = shapes.as_dim(num_classes)
-    ids = cast(node_of(x), int64)
-    found = eq(reshape(ids, (*ids.shape, 1)), iota(classes, int64))
-    return cast(found, int64)
