@@ -7,6 +7,7 @@
 
 from treadle.nn import functional, init, optim, utils
 from treadle.nn.activations import GELU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
+from treadle.nn.checkpoint import torch_load
 from treadle.nn.containers import ModuleDict, ModuleList, Sequential
 from treadle.nn.convolution import (
     AvgPool1d,
@@ -96,5 +97,6 @@ __all__ = [
     "optim",
     "safe_load",
     "safe_save",
+    "torch_load",
     "utils",
 ]
