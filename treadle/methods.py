@@ -31,6 +31,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     floating,
     functions,
     indexing,
+    initial,
     linear,
     losses,
     masks,

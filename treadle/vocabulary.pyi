@@ -3622,6 +3622,55 @@ class Vocabulary:
     ) -> Tensor:
         """`embedding_bag`, with the result put into this tensor. Returns it."""
 
+    @staticmethod
+    def kaiming_uniform(
+        *_size: Any,
+        a: builtins.float = 0.01,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Uniform with the standard deviation of He et al. for a leaky ReLU of slope `a`; all sizes
+        but the first are the inputs of one sum."""
+
+    @staticmethod
+    def kaiming_normal(
+        *_size: Any,
+        a: builtins.float = 0.01,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Normal with the standard deviation of He et al. for a leaky ReLU of slope `a`; all sizes
+        but the first are the inputs of one sum."""
+
+    @staticmethod
+    def glorot_uniform(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Uniform up to sqrt(6 / (outputs + inputs)) on both sides of 0 (Glorot and Bengio, 2010):
+        the first size is the outputs, the product of the others the inputs."""
+
+    @staticmethod
+    def scaled_uniform(
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        generator_key: builtins.int | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Uniform up to 1 / sqrt(number of elements) on both sides of 0."""
+
     def im2col(
         self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
     ) -> Tensor:

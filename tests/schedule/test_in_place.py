@@ -1,5 +1,6 @@
 """What is written over old memory: assigns, updates of a region, scatter."""
 
+import numpy as np
 from running import Inputs, agree, distinct, kernels
 
 from treadle.graph import build as b
@@ -204,3 +205,13 @@ def test_the_optimizer_is_the_epilogue_of_a_gradient() -> None:
     assert plan.in_place == set(range(1, 7))
     updating = [call for call in plan.calls() if call.in_place]
     assert [len(call.writes) for call in updating] == [3, 3]
+
+
+def test_a_part_of_an_array_is_not_its_memory() -> None:
+    """A copy of the first columns reads where it writes, as a copy of the whole array does."""
+    inputs = Inputs()
+    x, v = inputs.new(10, 5), inputs.new(3, 2)
+    rows = inputs.given(np.array([[0, 1], [1, 0], [2, 2]]), int64)
+    once = b.update(x, b.scatter(b.shrink(x, ((0, 10), (0, 2))), rows, v, 0), ((0, 1), (0, 1)))
+    part = b.scatter(b.shrink(once, ((0, 10), (0, 2))), rows, v, 0, "add")
+    agree([b.update(once, part, ((0, 1), (0, 1)))], inputs.arrays)

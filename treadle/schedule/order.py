@@ -172,7 +172,10 @@ class Dependences:
             return False
         store = item.kernel.src[0]
         value = store.src[1]
-        return value.op is ops.LOAD and value.src[1:] == store.src[2:]
+        if value.op is not ops.LOAD or value.src[1:] != store.src[2:]:
+            return False
+        whole: bool = value.src[0].arg[1] == store.src[0].arg[1]  # not a part of a larger array
+        return whole
 
 
 def everything(items: Sequence[Item]) -> list[Item]:
