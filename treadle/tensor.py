@@ -86,6 +86,19 @@ class Tensor(Vocabulary, Cell):
         elif requires_grad:
             self.requires_grad = True
 
+    @staticmethod
+    def from_numpy(array: np.ndarray) -> Tensor:
+        """A tensor with the values of a NumPy array, which are copied. TypeError for anything else.
+
+        >>> Tensor.from_numpy(np.arange(3))
+        Tensor([0, 1, 2])
+        """
+        if not isinstance(array, np.ndarray):
+            raise TypeError(
+                f"from_numpy: expected a NumPy array, not {type(array).__name__}: use Tensor(..)"
+            )
+        return Tensor(array)
+
     @classmethod
     def _of(cls, node: Node, bindings: dict[str, int] = NO_BINDINGS) -> Tensor:
         """The Tensor of a node; inside `no_grad` no gradient flows back through it."""

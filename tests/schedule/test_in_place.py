@@ -1,13 +1,14 @@
 """What is written over old memory: assigns, updates of a region, scatter."""
 
 import numpy as np
-from running import Inputs, agree, distinct, kernels
+from running import TARGET, Inputs, agree, distinct, kernels, leaf
 
 from treadle.graph import build as b
 from treadle.graph import embeddings, grad, linear, losses, neural, reduction
 from treadle.ir import ops
-from treadle.ir.dtype import float64, int64
+from treadle.ir.dtype import float32, float64, int64
 from treadle.ir.node import Node
+from treadle.schedule.schedule import schedule
 
 
 def test_one_after_the_other() -> None:
@@ -215,3 +216,12 @@ def test_a_part_of_an_array_is_not_its_memory() -> None:
     once = b.update(x, b.scatter(b.shrink(x, ((0, 10), (0, 2))), rows, v, 0), ((0, 1), (0, 1)))
     part = b.scatter(b.shrink(once, ((0, 10), (0, 2))), rows, v, 0, "add")
     agree([b.update(once, part, ((0, 1), (0, 1)))], inputs.arrays)
+
+
+def test_an_embedding_takes_no_memory_of_vocabulary_by_ids() -> None:
+    table, ids = leaf(0, (50_257, 768), float32), leaf(1, (8_192,), int64)
+    cotangent = leaf(2, (8_192, 768), float32)
+    found = embeddings.embedding(ids, table)
+    plan = schedule([found, *grad.gradients([found], [cotangent], [table])], {}, TARGET)
+    assert plan.arena == 0
+    assert sum(len(call.kernel.src) for call in plan.calls()) == 3  # gather; zeros, scatter
