@@ -1,96 +1,158 @@
-"""Activations as modules."""
+"""Activations as modules. inplace: put the result into the tensor that came in, too."""
 
 from __future__ import annotations
 
+from treadle.nn import functional
+from treadle.nn.applied import Applied
+from treadle.nn.init import Dtype, filled
 from treadle.nn.module import Module
 from treadle.tensor import Tensor
 
 
-class _Elementwise(Module):
-    """A function of each element; `name` is its method of Tensor.
-
-    inplace: put the result into the tensor that came in, too.
-    """
-
-    name: str
-
-    def __init__(self, inplace: bool = False) -> None:
-        self.inplace = inplace
-
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = getattr(x, self.name)()
-        return x.assign(result) if self.inplace else result
-
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
+# ---- of each element -----------------------------------------------------------------------------
+class CELU(Applied, function="celu", alpha=1.0, inplace=False):
+    """x where it is above 0, else alpha * (exp(x / alpha) - 1)."""
 
 
-class ReLU(_Elementwise):
-    """x where it is above 0, else 0. inplace: put the result into the tensor that came in, too."""
-
-    name = "relu"
+class ELU(Applied, function="elu", alpha=1.0, inplace=False):
+    """x where it is above 0, else alpha * (exp(x) - 1)."""
 
 
-class SiLU(_Elementwise):
-    """x * sigmoid(x). inplace: put the result into the tensor that came in, too."""
-
-    name = "silu"
-
-
-class Sigmoid(_Elementwise):
-    """1 / (1 + exp(-x))."""
-
-    name = "sigmoid"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-
-class Tanh(_Elementwise):
-    """The hyperbolic tangent."""
-
-    name = "tanh"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-
-class GELU(Module):
+class GELU(Applied, function="gelu", approximate="none"):
     """x times the probability that a normal variable is below x. approximate: "none" or "tanh"."""
 
     def __init__(self, approximate: str = "none") -> None:
         if approximate not in ("none", "tanh"):
             raise ValueError(f"GELU: approximate is 'none' or 'tanh', not {approximate!r}")
-        self.approximate = approximate
+        super().__init__(approximate)
+
+
+class Hardshrink(Applied, function="hardshrink", lambd=0.5):
+    """x where it is beyond lambd on either side, else 0."""
+
+
+class Hardsigmoid(Applied, function="hardsigmoid", inplace=False):
+    """x / 6 + 1/2 brought into 0 .. 1."""
+
+
+class Hardswish(Applied, function="hardswish", inplace=False):
+    """x * (x / 6 + 1/2 brought into 0 .. 1)."""
+
+
+class Hardtanh(Applied, function="hardtanh", min_val=-1.0, max_val=1.0, inplace=False):
+    """x brought into min_val .. max_val."""
+
+
+class LeakyReLU(Applied, function="leaky_relu", negative_slope=0.01, inplace=False):
+    """x where it is above 0, else negative_slope * x."""
+
+
+class LogSigmoid(Applied, function="logsigmoid"):
+    """The logarithm of `Sigmoid`."""
+
+
+class Mish(Applied, function="mish", inplace=False):
+    """x * tanh(softplus(x))."""
+
+
+class ReLU(Applied, function="relu", inplace=False):
+    """x where it is above 0, else 0."""
+
+
+class ReLU6(Applied, function="relu6", inplace=False):
+    """x brought into 0 .. 6."""
+
+
+class SELU(Applied, function="selu", inplace=False):
+    """ELU with the slopes that keep mean 0 and variance 1."""
+
+
+class SiLU(Applied, function="silu", inplace=False):
+    """x * sigmoid(x)."""
+
+
+class Sigmoid(Applied, function="sigmoid"):
+    """1 / (1 + exp(-x))."""
+
+
+class Softplus(Applied, function="softplus", beta=1.0, threshold=20.0):
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
+
+
+class Softshrink(Applied, function="softshrink", lambd=0.5):
+    """x brought nearer to 0 by lambd, and 0 where it is nearer than that."""
+
+
+class Softsign(Applied, function="softsign"):
+    """x / (1 + |x|)."""
+
+
+class Tanh(Applied, function="tanh"):
+    """The hyperbolic tangent."""
+
+
+class Tanhshrink(Applied, function="tanhshrink"):
+    """x - tanh(x)."""
+
+
+class Threshold(Applied, function="threshold", threshold=..., value=..., inplace=False):
+    """x where it is above the threshold, else the value."""
+
+
+class RReLU(Applied, function="rrelu", lower=1 / 8, upper=1 / 3, inplace=False):
+    """x where it is above 0, else x times a slope: in training one drawn from lower .. upper for
+    each element, in eval their mean."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.gelu(self.approximate)
-
-    def extra_repr(self) -> str:
-        return f"approximate={self.approximate!r}"
+        result: Tensor = functional.rrelu(x, training=self.training, **self.settings())
+        return result
 
 
-class Softmax(Module):
-    """exp(x) divided by its sum along a dimension."""
+class PReLU(Module):
+    """x where it is above 0, else a learnt slope times x.
 
-    def __init__(self, dim: int) -> None:
-        self.dim = dim
+    weight: (num_parameters,), one slope for all channels (dimension 1 of x) or one for each; they
+    begin as `init`. Source: He et al., "Delving deep into rectifiers", 2015.
+    """
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: str | None = None,
+        dtype: Dtype = None,
+    ) -> None:
+        self.num_parameters = num_parameters
+        self.weight = filled(init, (num_parameters,), dtype, device)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.softmax(self.dim)
+        return x.prelu(self.weight)
 
     def extra_repr(self) -> str:
-        return f"dim={self.dim}"
+        return f"num_parameters={self.num_parameters}"
 
 
-class LogSoftmax(Module):
+# ---- along a dimension ---------------------------------------------------------------------------
+class GLU(Applied, function="glu", dim=-1):
+    """The first half of x along `dim` times the sigmoid of the second."""
+
+
+class LogSoftmax(Applied, function="log_softmax", dim=...):
     """The logarithm of `Softmax`."""
 
-    def __init__(self, dim: int) -> None:
-        self.dim = dim
+
+class Softmax(Applied, function="softmax", dim=...):
+    """exp(x) divided by its sum along a dimension."""
+
+
+class Softmin(Applied, function="softmin", dim=...):
+    """`Softmax` of -x."""
+
+
+class Softmax2d(Applied, function="softmax"):
+    """`Softmax` over the channels: x is (channels, height, width), with or without a batch."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.log_softmax(self.dim)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
+        if x.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: x of shape {x.shape} must have 3 or 4 dimensions")
+        return x.softmax(-3)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, overload
 
 from treadle.nn.module import Module
+from treadle.nn.parameter import Parameter
+from treadle.tensor import Tensor
 
 
 class _Holder(Module):
@@ -102,6 +104,24 @@ class ModuleList(_Numbered):
         self._set(modules)
 
 
+class ParameterList(_Numbered):
+    """A list of parameters, named by their positions. What is no tensor yet becomes one."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self._set([_parameter(value) for value in values])
+
+    def __setitem__(self, key: int, value: Any) -> None:
+        super().__setitem__(key, _parameter(value))
+
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Add parameters at the end."""
+        return super().extend([_parameter(value) for value in values])
+
+    def insert(self, index: int, value: Any) -> Self:
+        """Put a parameter before the one at `index`."""
+        return super().insert(index, _parameter(value))
+
+
 class ModuleDict(_Holder):
     """Modules by name. A Python dict as an attribute does the same."""
 
@@ -139,3 +159,19 @@ class ModuleDict(_Holder):
     def update(self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add modules, or put others under names that exist."""
         self._items.update(modules)
+
+
+class ParameterDict(ModuleDict):
+    """Parameters by name. What is no tensor yet becomes one."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, _parameter(value))
+
+    def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Add parameters, or put others under names that exist."""
+        super().update({name: _parameter(value) for name, value in dict(values).items()})
+
+
+def _parameter(value: Any) -> Tensor:
+    """A tensor that is a parameter: one that is already is kept."""
+    return value if isinstance(value, Tensor) and value.requires_grad else Parameter(value)

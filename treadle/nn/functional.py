@@ -10,7 +10,24 @@ from functools import wraps
 from typing import Any
 
 from treadle.graph.public import METHODS
-from treadle.tensor import Tensor, no_grad
+from treadle.nn.attention import multi_head_attention_forward
+from treadle.nn.dropping import (
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+)
+from treadle.nn.running import batch_norm, instance_norm
+from treadle.nn.tables import embedding, embedding_bag
+from treadle.tensor import Tensor
+
+# what is more than a method of Tensor under its own name
+OWN = (
+    multi_head_attention_forward, alpha_dropout, dropout, dropout1d, dropout2d, dropout3d,
+    feature_alpha_dropout, batch_norm, instance_norm, embedding, embedding_bag,
+)  # fmt: skip
 
 # PyTorch's functions that may put the result into the tensor that came in
 IN_PLACE = frozenset((
@@ -44,45 +61,92 @@ def _in_place(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return run
 
 
-def dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """x with each element set to 0 with probability p and the others divided by 1 - p; x itself
-    when not training. inplace: put the result into x, too."""
-    result = x.dropout(p) if training else x
-    return x.assign(result) if inplace else result
-
-
-def batch_norm(
-    x: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float | Tensor = 0.1,
-    eps: float = 1e-5,
+# ---- rearranging ---------------------------------------------------------------------------------
+def unfold(
+    x: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """x (batch, channels, ..) normalised per channel, times weight, plus bias.
+    """The windows of images as columns: `Tensor.im2col`. (`Tensor.unfold` is another function.)"""
+    return x.im2col(kernel_size, dilation, padding, stride)
 
-    training: by the moments of the batch, of which `momentum` goes into the running ones (put into
-    those tensors, pending); else by the running ones. ValueError for one element per channel in
-    training, which has no variance. Source: Ioffe and Szegedy, "Batch normalization", 2015.
+
+def fold(
+    x: Tensor,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Tensor:
+    """Columns added up in the places of their windows: `Tensor.col2im`."""
+    return x.col2im(output_size, kernel_size, dilation, padding, stride)
+
+
+def upsample(
+    x: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """x in another size: `interpolate`, by its old name."""
+    return x.interpolate(size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(x: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """x in another size, by the nearest element."""
+    return x.interpolate(size, scale_factor, "nearest")
+
+
+def upsample_bilinear(x: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Images in another size, bilinear, with aligned corners."""
+    return x.interpolate(size, scale_factor, "bilinear", align_corners=True)
+
+
+# ---- pairs ---------------------------------------------------------------------------------------
+def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x1 @ weight[k] @ x2 for every k, plus bias: (.., in1) and (.., in2) -> (.., out).
+
+    weight: (out, in1, in2). bias: (out,). ValueError for shapes that do not fit.
     """
-    if not training:
-        if running_mean is None or running_var is None:
-            raise ValueError("batch_norm: without training it needs running_mean and running_var")
-        return x.batch_norm(running_mean, running_var, weight, bias, eps)
-    mean, var = x.batch_statistics()
-    channels = x.shape[1]
-    count = x.numel() // channels if channels else 0
-    if count == 1:
+    if weight.ndim != 3 or x1.shape[:-1] != x2.shape[:-1]:
         raise ValueError(
-            f"batch_norm: x of shape {x.shape} has one element per channel, which has no variance: "
-            "give a larger batch, or call eval()"
+            f"bilinear: x1 {x1.shape} and x2 {x2.shape} must agree but for the last dimension, and "
+            f"weight be (out, in1, in2), not {weight.shape}"
         )
-    unbiased = var * (count / (count - 1)) if count else var
-    with no_grad():
-        for running, new in ((running_mean, mean), (running_var, unbiased)):
-            if running is not None:
-                old = running.to(dtype=new.dtype)
-                running.assign((old + (new - old) * momentum).to(dtype=running.dtype))
-    return x.batch_norm(mean, var, weight, bias, eps)
+    if (x1.shape[-1], x2.shape[-1]) != weight.shape[1:]:
+        raise ValueError(
+            f"bilinear: x1 {x1.shape} and x2 {x2.shape} do not fit a weight (out, in1, in2) of "
+            f"shape {weight.shape}"
+        )
+    outputs, first, second = weight.shape
+    rows = weight.permute(0, 2, 1).reshape(outputs * second, first)
+    mapped = x1.linear(rows).reshape(*x1.shape[:-1], outputs, second)
+    result: Tensor = (mapped @ x2.unsqueeze(-1)).squeeze(-1)
+    return result if bias is None else result + bias
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much a positive example fails to be nearer to the anchor than a negative one by the
+    margin. distance_function: of two tensors; the Euclidean distance unless given. swap: the
+    negative counts by its distance from the positive, if that is less. reduction: "mean", "sum"
+    or "none"."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(
+            "triplet_margin_with_distance_loss: reduction is 'mean', 'sum' or 'none', not "
+            f"{reduction!r}"
+        )
+    distance = Tensor.pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    losses = (near - far + margin).relu()
+    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()

@@ -1,10 +1,10 @@
-"""Normalisation: batch, layer, group, root mean square."""
+"""Normalisation: by batch, sample, layer and group."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from treadle.nn import functional, init
+from treadle.nn import init, running
 from treadle.nn.init import Dtype
 from treadle.nn.module import Module
 from treadle.tensor import Tensor
@@ -62,7 +62,7 @@ class BatchNorm(Module):
             batches.assign(batches + 1)
             if self.momentum is None:
                 momentum = 1.0 / batches.to(dtype=mean.dtype)
-        return functional.batch_norm(
+        return running.batch_norm(
             x,
             mean,
             self.running_var,
@@ -98,6 +98,84 @@ class BatchNorm3d(BatchNorm):
     ranks = (5,)
 
 
+class InstanceNorm(Module):
+    """Each channel of each sample with mean 0 and variance 1, times weight, plus bias.
+
+    x: (batch, channels, ..), or without a batch. affine=True: with weight and bias.
+    track_running_stats=True: running_mean and running_var move by `momentum` in training, and are
+    used in eval; else the moments are always those of the sample.
+    Source: Ulyanov, Vedaldi and Lempitsky, "Instance normalization", 2016.
+    """
+
+    rank: int  # of x with a batch
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: str | None = None,
+        dtype: Dtype = None,
+    ) -> None:
+        init.check_sizes(self, num_features=num_features)
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        shape = (num_features,)
+        self.weight = init.filled(1, shape, dtype, device) if affine else None
+        self.bias = init.filled(0, shape, dtype, device) if affine else None
+        tracked = track_running_stats
+        self.running_mean = init.buffer(0, shape, dtype, device) if tracked else None
+        self.running_var = init.buffer(1, shape, dtype, device) if tracked else None
+        self.num_batches_tracked = init.buffer(0, (), "int64", device) if tracked else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        name, alone = type(self).__name__, x.ndim == self.rank - 1
+        if not alone and x.ndim != self.rank:
+            raise ValueError(
+                f"{name}: x of shape {x.shape} must have {self.rank - 1} or {self.rank} dimensions"
+            )
+        x = x.unsqueeze(0) if alone else x
+        if x.shape[1] != self.num_features and (self.affine or self.track_running_stats):
+            raise ValueError(f"{name}: x of shape {x.shape} must have {self.num_features} channels")
+        result = running.instance_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum,
+            self.eps,
+        )
+        return result.squeeze(0) if alone else result
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class InstanceNorm1d(InstanceNorm):
+    """`InstanceNorm` of (batch, channels, length)."""
+
+    rank = 3
+
+
+class InstanceNorm2d(InstanceNorm):
+    """`InstanceNorm` of (batch, channels, height, width)."""
+
+    rank = 4
+
+
+class InstanceNorm3d(InstanceNorm):
+    """`InstanceNorm` of (batch, channels, depth, height, width)."""
+
+    rank = 5
+
+
 class LayerNorm(Module):
     """x with mean 0 and variance 1 over its last dimensions, times weight, plus bias.
 
@@ -125,6 +203,14 @@ class LayerNorm(Module):
     def extra_repr(self) -> str:
         affine = self.elementwise_affine
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={affine}"
+
+
+class LayerNorm2d(LayerNorm):
+    """`LayerNorm` over the channels of x (batch, channels, height, width), for each pixel.
+    Source: tinygrad."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
 class RMSNorm(Module):
