@@ -57,44 +57,55 @@ def multi_head_attention_forward(
         raise ValueError(
             "multi_head_attention_forward: is_causal is a hint about attn_mask: give the mask too"
         )
-    length, batch, embedding = query.shape
-    if use_separate_proj_weight:
-        weights: tuple[Tensor | None, ...] = (q_proj_weight, k_proj_weight, v_proj_weight)
-    else:
-        weights = _parts(in_proj_weight)
-    rows = [x if w is None else x.linear(w, b)
-            for x, w, b in zip((query, key, value), weights, _parts(in_proj_bias))]  # fmt: skip
-    extra = 0
-    if bias_k is not None and bias_v is not None:
-        rows[1:] = [
-            Tensor.cat([x, bias.expand(1, batch, embedding)])
-            for x, bias in zip(rows[1:], (bias_k, bias_v))
-        ]
-        extra = 1
+    batch = query.shape[1]
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight)
+    weights = separate if use_separate_proj_weight else _parts(in_proj_weight)
+    rows = _projected((query, key, value), weights, _parts(in_proj_bias), (bias_k, bias_v))
     q, k, v = (
         _by_head(x, num_heads) if static is None else _static(static, batch, num_heads)
         for x, static in zip(rows, (None, static_k, static_v))
     )
     if add_zero_attn:
-        zero = Tensor.zeros(batch, num_heads, 1, embedding // num_heads, dtype=q.dtype)
-        zero = zero.to(device=q.device)
-        k, v = Tensor.cat([k, zero], dim=2), Tensor.cat([v, zero], dim=2)
-        extra += 1
+        k, v = k.pad((0, 0, 0, 1)), v.pad((0, 0, 0, 1))
+    extra = int(bias_k is not None) + int(add_zero_attn)
     mask = _mask(attn_mask, key_padding_mask, (batch, num_heads), q, extra)
-    dropped = dropout_p if training else 0.0
-    if need_weights:
-        scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.transpose(-1, -2)
-        attention = (scores if mask is None else scores + mask).softmax(-1)
-        attention = attention.dropout(dropped) if dropped else attention
-        found = attention @ v
-    else:
-        found = q.scaled_dot_product_attention(k, v, mask, dropped)
-    joined = found.permute(2, 0, 1, 3).reshape(length, batch, embedding)
+    found, attention = _attended(q, k, v, mask, dropout_p if training else 0.0, need_weights)
+    joined = found.permute(2, 0, 1, 3).reshape(query.shape)
     result = joined.linear(out_proj_weight, out_proj_bias)
+    if attention is not None and average_attn_weights:
+        attention = attention.mean(1)
+    if not alone:
+        return result, attention
+    return result.squeeze(1), None if attention is None else attention.squeeze(0)
+
+
+def _projected(
+    inputs: tuple[Tensor, Tensor, Tensor],
+    weights: tuple[Tensor | None, ...],
+    biases: tuple[Tensor | None, ...],
+    more: tuple[Tensor | None, Tensor | None],
+) -> list[Tensor]:
+    """Queries, keys and values. more: a key and a value, (1, 1, embedding), that are added."""
+    query, key, value = (
+        x if weight is None else x.linear(weight, bias)
+        for x, weight, bias in zip(inputs, weights, biases)
+    )
+    if more[0] is not None and more[1] is not None:
+        key = Tensor.cat([key, more[0].expand(1, *key.shape[1:])])
+        value = Tensor.cat([value, more[1].expand(1, *value.shape[1:])])
+    return [query, key, value]
+
+
+def _attended(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, need_weights: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The values that queries attend to, by head, and how much to each if that is wanted."""
     if not need_weights:
-        return (result.squeeze(1) if alone else result), None
-    shown = attention.mean(1) if average_attn_weights else attention
-    return (result.squeeze(1), shown.squeeze(0)) if alone else (result, shown)
+        return q.scaled_dot_product_attention(k, v, mask, dropout), None
+    scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.transpose(-1, -2)
+    attention = (scores if mask is None else scores + mask).softmax(-1)
+    attention = attention.dropout(dropout) if dropout else attention
+    return attention @ v, attention
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, embedding: int, heads: int) -> None:
