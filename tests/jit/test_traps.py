@@ -694,6 +694,24 @@ def test_an_argument_that_requires_a_gradient() -> None:
     assert y.grad.tolist() == [8]
 
 
+def test_backward_through_a_call_that_changed_its_argument() -> None:
+    w = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+    @jit
+    def f(x: Tensor) -> Tensor:
+        x[0] = x[1] * 2
+        return (x * x).sum()
+
+    for _ in range(3):
+        w.grad = None
+        x = (w * 1.0).realize()
+        loss = f(x)
+        (loss + x.sum()).backward()
+        assert w.grad is not None
+        assert w.grad.tolist() == [0.0, 23.0, 7.0]
+        assert x.tolist() == [4.0, 2.0, 3.0]
+
+
 def test_gradients_of_functions_inside() -> None:
     f = jit(lambda x: grad(lambda y: (y**3).sum())(x))
     for n in range(3):

@@ -117,9 +117,31 @@ def test_values_can_be_read_inside() -> None:
     close(y.grad, 16 * X * X.sum() + 8 * (X @ X))
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, jit, checkpoint], ids=["plain", "jit", "checkpoint"])
+def test_an_argument_that_is_changed_inside(wrap: Any) -> None:
+    """Derivatives are by the argument as it was given, and the caller's tensor keeps its value."""
+
+    def f(x: Tensor) -> Tensor:
+        x[0] = x[1] * 2
+        x *= 3
+        return (x * x).sum()
+
+    f = wrap(f)
+    given = Tensor([1.0, 2.0, 3.0])
+    for _ in range(2):
+        assert grad(f)(given).tolist() == [0.0, 180.0, 54.0]
+        assert vjp(f, given)[1](Tensor(1.0))[0].tolist() == [0.0, 180.0, 54.0]
+        assert jvp(f, (given,), (Tensor([5.0, 1.0, 0.0]),))[1].item() == 180.0
+        assert jacobian(f, mode="forward")(given).tolist() == [0.0, 180.0, 54.0]
+        assert hessian(f)(given).tolist() == [[0.0] * 3, [0.0, 90.0, 0.0], [0.0, 0.0, 18.0]]
+    assert given.tolist() == [1.0, 2.0, 3.0]
+
+
 def test_no_grad_outside_does_not_stop_tangents() -> None:
     with no_grad():
         close(jvp(value, (Tensor(X),), (Tensor(V),))[1], directional(value, X, V))
+        close((grad(value)(Tensor(X)) * Tensor(V)).sum(), directional(value, X, V))
+        close((jacfwd(value)(Tensor(X)) * Tensor(V)).sum(), directional(value, X, V))
 
 
 COMPOSED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {

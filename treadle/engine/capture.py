@@ -355,6 +355,8 @@ class Captured:
 
     def _put_effects(self, call: Call, held: dict[int, Buffer], results: list[Any]) -> None:
         """What a call leaves behind beside its results; what the results were computed from."""
+        # of the leaves that the call read: cells get new ones below
+        graph = CallGraph(self.whole, call) if False in self.carrying.values() else None
         leaves = {
             root: made.node
             for root, made in zip(self.results, results, strict=True)
@@ -368,7 +370,7 @@ class Captured:
             if cell._requires_grad:
                 track(cell, leaf)
         if leaves:
-            self._remember(leaves, call)
+            self._remember(leaves, graph)
         if self.swapped:
             self._swap(call, held)
         for owner in self.cleared:
@@ -404,14 +406,13 @@ class Captured:
         # all that has moved since the slots were filled is what was swapped here
         self.closed.moves = self.gradients.moves = memory.moves
 
-    def _remember(self, leaves: dict[int, Node], call: Call) -> None:
-        """Let gradients flow back through results."""
-        graph: CallGraph | None = None
+    def _remember(self, leaves: dict[int, Node], graph: CallGraph | None) -> None:
+        """Let gradients flow back through results, but not through what was overwritten."""
         for root, leaf in leaves.items():
             if self.carrying.get(root, False):
                 forget(leaf)
             elif root in self.carrying:
-                graph = graph or CallGraph(self.whole, call)
+                assert graph is not None
                 remember(leaf, partial(graph.root, root), memory.clock)
 
     def _out_of_range(self, flag: int, call: Call) -> IndexError:

@@ -13,7 +13,7 @@ from treadle.graph.grad import gradients
 from treadle.graph.tree import flatten, unflatten
 from treadle.ir.node import Node
 from treadle.tensor import Tensor, enable_grad
-from treadle.transforms.stand_ins import finished, nodes_of, outside, picked, split, stand_ins
+from treadle.transforms.stand_ins import finished, outside, picked, split, stand_ins
 from treadle.transforms.trees import kind
 
 
@@ -50,9 +50,8 @@ def value_and_grad(
                 f"grad: the function must return one floating number as a tensor, not {shown}"
             )
         seed = build.const(1, result.dtype, result.node.shape)
-        wanted = nodes_of(trees)
         root, folded = unfold(result.node)
-        found = gradients([root], [seed], wanted, unreached="zero")
+        found = gradients([root], [seed], list(given), unreached="zero")
         own, *parts = finished([root, *found], folded, given, result.bindings)
         derived = unflatten(flatten(trees)[1], parts)
         value = (own, outside(aux, given)) if has_aux else own
@@ -84,7 +83,6 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
             shown = f"one of {leaf.dtype}" if isinstance(leaf, Tensor) else kind(leaf)
             raise TypeError(f"vjp: the function must return floating tensors, not {shown}")
         bindings = bind(bindings, leaf.bindings)
-    wanted = nodes_of(trees)
     roots = [leaf.node for leaf in leaves]
 
     def pullback(cotangents: Any) -> tuple[Any, ...]:
@@ -97,7 +95,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
                 raise TypeError(f"vjp: a cotangent must be a tensor, not {kind(part)}")
         ends, folded = unfold_all(roots)
         seeds = [part.node for part in parts]
-        found = gradients(ends, seeds, wanted, unreached="zero")
+        found = gradients(ends, seeds, list(given), unreached="zero")
         joined = bindings
         for part in parts:
             joined = bind(joined, part.bindings)

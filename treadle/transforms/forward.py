@@ -20,7 +20,7 @@ from treadle.ir.dtype import int64
 from treadle.ir.node import Node
 from treadle.tensor import Tensor, enable_grad
 from treadle.transforms.derivatives import grad, numbers_of
-from treadle.transforms.stand_ins import finished, nodes_of, outputs_of, outside, picked, split
+from treadle.transforms.stand_ins import finished, outputs_of, outside, picked, split
 from treadle.transforms.trees import kind
 
 Argnums = int | tuple[int, ...]
@@ -45,14 +45,14 @@ def jvp(
     _check_tuples("jvp", primals, tangents)
     moves = _tangent_leaves(primals, tangents)
     given: dict[Node, Node] = {}
-    inner, trees = picked("jvp", primals, range(len(primals)), given)
+    inner, _ = picked("jvp", primals, range(len(primals)), given)
     with enable_grad():
         result, aux = split("jvp", f(*inner), has_aux)
     leaves, structure, bindings = outputs_of("jvp", result)
     for move in moves:
         bindings = bind(bindings, move.bindings)
     roots, folded = unfold_all([leaf.node for leaf in leaves])
-    pairs = pushed(roots, dict(zip(nodes_of(trees), [move.node for move in moves])))
+    pairs = pushed(roots, dict(zip(given, [move.node for move in moves])))
     moved = [build.zeros_like(value) if t is None else t for value, t in pairs]
     found = finished([*(value for value, _ in pairs), *moved], folded, given, bindings)
     outputs = unflatten(structure, found[: len(leaves)])
@@ -123,7 +123,7 @@ def jacobian(
                 raise TypeError(
                     f"jacobian: only floating-point results have a derivative, not {leaf.dtype}"
                 )
-        inputs = nodes_of(trees)
+        inputs = list(given)
         roots, folded = unfold_all([leaf.node for leaf in leaves])
         found = finished(rows(roots, inputs), folded, given, bindings)
         parts = []

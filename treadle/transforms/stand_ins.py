@@ -2,7 +2,8 @@
 
 A stand-in is a leaf of its own with the argument's value. So values can be read inside of the
 function, and what the function computes depends on it and on nothing that merely equals it.
-`given` maps each stand-in to the argument's node, which takes its place at the end.
+`given` maps each stand-in to the argument's node, which takes its place at the end. (The function
+may change its argument in place, which then holds another node; the derivative is by the stand-in.)
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from treadle.graph.body import substitute
 from treadle.graph.tree import Structure, flatten, unflatten
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
-from treadle.tensor import Tensor
+from treadle.tensor import Tensor, enable_grad
 from treadle.transforms.trees import kind
 
 
@@ -56,14 +57,10 @@ def _stand_in(name: str, leaf: Any, given: dict[Node, Node]) -> Tensor:
         )
     stand_in = memory.defer(leaf.node, leaf.device)
     given[stand_in] = leaf.node
-    argument = Tensor._of(stand_in, leaf.bindings)
+    with enable_grad():  # else it would be detached from the stand-in
+        argument = Tensor._of(stand_in, leaf.bindings)
     track(argument, stand_in)  # a value read inside the function keeps its history
     return argument
-
-
-def nodes_of(tree: Any) -> list[Node]:
-    """The node of every tensor in a tree."""
-    return [leaf.node for leaf in flatten(tree)[0]]
 
 
 def split(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
