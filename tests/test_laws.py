@@ -52,6 +52,7 @@ FLOORS: dict[str, int] = {
     "treadle.engine": ENGINE,
     "treadle.face": FACE,
     "treadle.tensor": FACE,
+    "treadle.linalg": FACE,
     "treadle.methods": FACE,
     "treadle.convert": FACE,
     "treadle.dims": FACE,

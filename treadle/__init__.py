@@ -7,7 +7,7 @@
 
 from typing import Any
 
-from treadle import methods  # gives Tensor its methods
+from treadle import linalg, methods  # methods gives Tensor its methods
 from treadle.dims import Variable
 from treadle.engine.trace import JitError
 from treadle.generator import manual_seed
@@ -96,6 +96,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "linalg",
     "manual_seed",
     "no_grad",
     "scan",

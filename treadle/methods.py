@@ -51,6 +51,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     special,
     trigonometry,
 )
+from treadle.graph.linalg import factors, solving, triangular  # noqa: F401  (as those above)
 from treadle.graph.public import METHODS, NAMESPACE, Public
 from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType
@@ -275,9 +276,9 @@ KINDS: dict[str, Callable[[Public], Any]] = {
 }
 
 
-def function(name: str) -> Callable[..., Any]:
-    """The function `treadle.name`. KeyError if the table of public names has none."""
-    entry = NAMESPACE[name]
+def function(name: str, table: dict[str, Public] = NAMESPACE) -> Callable[..., Any]:
+    """The function `treadle.name`, or that of another table. KeyError if the table has none."""
+    entry = table[name]
     made = KINDS[entry.kind](entry)
     return made.__func__ if isinstance(made, staticmethod) else made
 

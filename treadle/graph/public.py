@@ -65,6 +65,7 @@ class Public:
 
 METHODS: dict[str, Public] = {}  # of Tensor, aliases too
 NAMESPACE: dict[str, Public] = {}  # treadle.name, aliases too
+LINALG: dict[str, Public] = {}  # treadle.linalg.name
 
 
 def public(
@@ -73,6 +74,7 @@ def public(
     source: str,
     method: bool = True,
     namespace: bool = False,
+    linalg: bool = False,
     aliases: tuple[str, ...] = (),
     gradient: str = "yes",
     kind: str = "method",
@@ -83,7 +85,7 @@ def public(
     def register(function: F) -> F:
         unwrap(function).__qualname__ = name  # Python's own messages ("missing 1 argument") say it
         entry = Public(name, _either_spelling(function, name), source, gradient, kind, aliases)
-        for table, wanted in ((METHODS, method), (NAMESPACE, namespace)):
+        for table, wanted in ((METHODS, method), (NAMESPACE, namespace), (LINALG, linalg)):
             for each in (name, *aliases) if wanted else ():
                 if each in table:
                     raise ValueError(f"the public name {each} is given twice")

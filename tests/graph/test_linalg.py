@@ -1,0 +1,168 @@
+"""Linear algebra against NumPy: values, residuals, derivatives, sizes of programs, errors."""
+
+import numpy as np
+import pytest
+
+from treadle import Tensor, grad, jvp, linalg, vmap
+from treadle.ir.node import toposort
+
+SIZES = [(0,), (1,), (2,), (5,), (33,), (3, 4), (2, 0, 3)]
+EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52}
+
+
+def drawn(shape, dtype="float64", seed=0):
+    """Random matrices with `shape[-1]` rows and columns."""
+    full = (*shape, shape[-1])
+    return np.random.default_rng(seed).standard_normal(full).astype(dtype)
+
+
+def positive(shape, dtype="float64"):
+    a = drawn(shape, dtype)
+    return a @ a.swapaxes(-1, -2) + np.eye(shape[-1], dtype=dtype)
+
+
+def close(ours, wanted, scale):
+    """Equal up to 32 times what rounding makes of numbers up to `scale`."""
+    got = ours.numpy()
+    assert got.shape == wanted.shape
+    assert got.dtype == wanted.dtype
+    bound = 32 * EPSILON[str(got.dtype)] * scale
+    assert np.all(np.abs(got - wanted) <= bound)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", SIZES)
+def test_solutions_leave_a_small_residual(shape, dtype):
+    a, b = drawn(shape, dtype), drawn(shape, dtype, 1)
+    x = linalg.solve(Tensor(a), Tensor(b))
+    size = max(shape[-1], 1)
+    largest = np.abs(x.numpy()).max(initial=1) * np.abs(a).max(initial=1)
+    close(Tensor(a @ x.numpy()), b, size * largest)
+    lower = np.tril(a) + size * np.eye(shape[-1], dtype=dtype)
+    solved = linalg.solve_triangular(Tensor(lower), Tensor(b), upper=False)
+    close(Tensor(lower @ solved.numpy()), b, size * 4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", SIZES)
+def test_factors_give_the_matrix_back(shape, dtype):
+    size = max(shape[-1], 1)
+    a, s = drawn(shape, dtype), positive(shape, dtype)
+    factor = linalg.cholesky(Tensor(s)).numpy()
+    assert np.array_equal(factor, np.tril(factor))
+    close(Tensor(factor @ factor.swapaxes(-1, -2)), s, size * np.abs(s).max(initial=1))
+    q, r = linalg.qr(Tensor(a))
+    close(q @ r, a, size * np.abs(a).max(initial=1))
+    close(q.mT @ q, np.broadcast_to(np.eye(shape[-1], dtype=dtype), a.shape), size)
+    assert np.array_equal(r.numpy(), np.triu(r.numpy()))
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 6), (4, 1), (0, 3), (3, 0)])
+def test_qr_of_matrices_that_are_not_square(shape):
+    a = np.random.default_rng(2).standard_normal(shape)
+    for mode in ("reduced", "complete"):
+        q, r = linalg.qr(Tensor(a), mode)
+        wanted = np.linalg.qr(a, mode)
+        close(q, wanted[0], 1)
+        close(r, wanted[1], 8)
+    close(linalg.qr(Tensor(a), "r")[1], np.linalg.qr(a, "r"), 8)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (2,), (5,), (3, 4)])
+def test_determinants_and_inverses(shape):
+    a = drawn(shape)
+    close(linalg.det(Tensor(a)), np.asarray(np.linalg.det(a)), 8)
+    for ours, wanted in zip(linalg.slogdet(Tensor(a)), np.linalg.slogdet(a), strict=True):
+        close(ours, np.asarray(wanted), 8)
+    inverse = linalg.inv(Tensor(a)).numpy()
+    close(Tensor(inverse @ a), np.broadcast_to(np.eye(shape[-1]), a.shape), 64)
+
+
+def test_singular_matrices():
+    a = Tensor([[1.0, 2.0], [2.0, 4.0]])
+    assert linalg.det(a).item() == 0
+    assert [part.item() for part in linalg.slogdet(a)] == [0, -np.inf]
+    assert not np.isfinite(linalg.inv(a).numpy()).all()
+    assert np.isnan(linalg.cholesky(Tensor([[1.0, 2.0], [2.0, 1.0]])).numpy()).any()
+    # the derivative of a determinant is the matrix of cofactors, also here
+    assert np.allclose(grad(linalg.det)(a).numpy(), [[4, -2], [-2, 1]])
+    assert np.abs(grad(linalg.det)(Tensor(np.zeros((3, 3)))).numpy()).max() < 1e-30
+
+
+FUNCTIONS = {
+    "solve": lambda a: linalg.solve(a, a.mT * a).sin(),
+    "inv": lambda a: linalg.inv(a).sin(),
+    "det": linalg.det,
+    "slogdet": lambda a: linalg.slogdet(a)[1],
+    "cholesky": lambda a: linalg.cholesky(a @ a.mT + 1).sin(),
+    "qr": lambda a: linalg.qr(a)[0].sin() + linalg.qr(a)[1].cos(),
+    "triangular": lambda a: linalg.solve_triangular(a, a.sin(), upper=True, left=False),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives_of_first_and_second_order(name):
+    function = FUNCTIONS[name]
+    random = np.random.default_rng(3)
+    a = random.standard_normal((3, 3)) + 3 * np.eye(3)
+    along = random.standard_normal((3, 3))
+
+    def value(x):
+        return function(x).sum()
+
+    def slope(x):
+        return jvp(value, (x,), (Tensor(along),))[1]
+
+    for f, derivative in ((value, grad(value)), (slope, grad(slope))):
+        step = 1e-5
+        ahead, behind = (f(Tensor(a + sign * step * along)).item() for sign in (1, -1))
+        wanted = (ahead - behind) / (2 * step)
+        got = (derivative(Tensor(a)) * Tensor(along)).sum().item()
+        forward = jvp(f, (Tensor(a),), (Tensor(along),))[1].item()
+        assert np.isclose(got, wanted, rtol=1e-6, atol=1e-7)
+        assert np.isclose(forward, got, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_many_at_once(name):
+    def gradient(x):
+        return grad(lambda x: FUNCTIONS[name](x).sum())(x)
+
+    a = drawn((2, 3)) + 3 * np.eye(3)
+    together = vmap(gradient)(Tensor(a)).numpy()
+    assert np.allclose(together, [gradient(Tensor(each)).numpy() for each in a], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_programs_do_not_grow_with_the_matrix(name):
+    small, large = (
+        len(toposort(FUNCTIONS[name](Tensor(drawn((size,))).realize()).node)) for size in (8, 256)
+    )
+    assert small == large
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: linalg.inv(Tensor.ones(2, 3)), ValueError, "square"),
+        (lambda: linalg.inv(Tensor.ones(3)), ValueError, r"\(3,\)"),
+        (lambda: linalg.inv(Tensor.ones(2, 2).half()), TypeError, "float32"),
+        (lambda: linalg.det(Tensor([[1, 2], [3, 4]])), TypeError, "cast"),
+        (lambda: linalg.solve(Tensor.eye(3), Tensor.ones(2, 2)), ValueError, "right-hand side"),
+        (lambda: linalg.qr(Tensor.ones(2, 2), "full"), ValueError, "'full'"),
+        (lambda: linalg.solve(Tensor.eye(2), 3), TypeError, "solve is for tensors"),
+        (
+            lambda: linalg.solve_ex(Tensor.eye(2), Tensor.ones(2), check_errors=True),
+            NotImplementedError,
+            "check_errors",
+        ),
+        (
+            lambda: grad(lambda a: linalg.qr(a, "complete")[0].sum())(Tensor.ones(3, 2)),
+            NotImplementedError,
+            "mode='reduced'",
+        ),
+    ],
+)
+def test_errors(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
