@@ -102,6 +102,7 @@ def first_node(args: tuple[Any, ...]) -> Node | None:
 def lift(entry: Public) -> Callable[..., Any]:
     """The function of a public name as it works on Tensors."""
     function = entry.function
+    draws_indices = entry.kind == "keyed" and entry.gradient == "int"
 
     @wraps(function)
     def run(*args: Any, **named: Any) -> Any:
@@ -131,7 +132,7 @@ def lift(entry: Public) -> Callable[..., Any]:
             raise TypeError(
                 f"{entry.name}: expected a tensor, not a {type(wrong).__name__}: write Tensor(..)"
             ) from None
-        note(entry.name, result, (*nodes, *named.values()))
+        note(entry.name, result, (*nodes, *named.values()), draws_indices)
         return wrap(result, bindings)
 
     run.__name__ = entry.name

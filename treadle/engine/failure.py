@@ -35,11 +35,12 @@ places: WeakKeyDictionary[Node, Place] = WeakKeyDictionary()
 uses: WeakKeyDictionary[Node, Place] = WeakKeyDictionary()
 
 
-def note(name: str, result: Any, arguments: Iterable[Any]) -> None:
+def note(name: str, result: Any, arguments: Iterable[Any], chooses: bool = False) -> None:
     """Remember the user's line for the indexing operations that the public function `name` has made
-    of its arguments. Nothing is looked at unless one of them holds integers."""
+    of its arguments. Nothing is looked at unless one of them holds integers, or the function
+    `chooses` indices by itself."""
     given = [node for node in arguments if isinstance(node, Node)]
-    if not any(node.dtype.is_int for node in given):
+    if not chooses and not any(node.dtype.is_int for node in given):
         return
     place = None
     parts = result if isinstance(result, tuple | list) else (result,)

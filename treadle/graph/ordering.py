@@ -41,6 +41,7 @@ from treadle.ir.dtype import BY_NAME, DType, bool_, int32, int64, uint8
 from treadle.ir.node import Node
 
 _COUNTED = 48  # up to so many elements a row is ordered by counting: each meets every other
+_FEW = 1 << 19  # .. or if there are no more meetings in all rows
 _LANES = 1024  # digits that are counted at once, each in a part of the data of its own
 _BITS = 8  # of a digit
 
@@ -70,16 +71,21 @@ def position_type(size: Dim) -> DType:
     return int32 if shapes.bounds(size)[1] < 2**31 - 1 else int64
 
 
-def order(key: Node) -> Node:
+def order(key: Node, bits: int | None = None) -> Node:
     """For each row of keys (the last dimension) the positions of its elements, in ascending order
-    of the keys; equal ones in their order. Of `position_type`."""
+    of the keys; equal ones in their order. Of `position_type`. bits: how many low bits of the keys
+    may differ, if not all."""
     size, before = key.shape[-1], key.shape[:-1]
     count = shapes.bounds(size)[1]
     if count < 2:
         return const(0, position_type(size), key.shape)
     rows = shapes.total(before)
     flat = reshape(key, (rows, size))
-    found = _by_counting(flat) if count <= _COUNTED else _by_digits(flat)
+    meetings = shapes.bounds(rows)[1] * count * count
+    if count <= _COUNTED or meetings <= _FEW:
+        found = _by_counting(flat)
+    else:
+        found = _by_digits(flat, bits or 8 * key.dtype.itemsize)
     return reshape(found, key.shape)
 
 
@@ -104,18 +110,16 @@ def _by_counting(key: Node) -> Node:
     return place_along(rank, _positions(key.shape))
 
 
-def _by_digits(key: Node) -> Node:
-    """A radix sort of each row."""
+def _by_digits(key: Node, width: int) -> Node:
+    """A radix sort of each row by the low `width` bits."""
     size = key.shape[-1]
     key, parts, steps = _whole_parts(key)
-    width = 8 * key.dtype.itemsize
-    bits = min(_BITS, width)
-    shifts = mul(iota(width // bits, key.dtype), bits)
+    shifts = mul(iota(-(-width // _BITS), key.dtype), _BITS)
 
     def one_pass(carried: Any, shift: Node) -> Any:
         keys, places = carried
-        digit = cast(alu(ops.AND, alu(ops.RSHIFT, keys, shift), (1 << bits) - 1), places.dtype)
-        target = contiguous(_targets(digit, parts, steps, 1 << bits))
+        digit = cast(alu(ops.AND, alu(ops.RSHIFT, keys, shift), (1 << _BITS) - 1), places.dtype)
+        target = contiguous(_targets(digit, parts, steps, 1 << _BITS))
         return (place_along(target, keys), place_along(target, places)), ()
 
     (_, found), _ = scan(one_pass, (key, _positions(key.shape)), shifts)
@@ -178,8 +182,7 @@ def first_of_order(key: Node, count: int) -> Node:
     )
     found = first_of_order(reduce("min", rows, -1), count)
     # blocks in the order in which they stand, so that equal elements are
-    found = gather(found, order(_as_key(found)), len(before))
-    found = contiguous(found)
+    found = contiguous(gather(found, order(_as_key(found), blocks.bit_length()), len(before)))
     stretched = expand(reshape(found, (*before, count, 1)), (*before, count, width))
     candidates = reshape(gather(rows, stretched, len(before)), (*before, count * width))
     inside = iota(width, found.dtype)

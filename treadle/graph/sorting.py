@@ -287,9 +287,8 @@ def _quantile(
     if not x.dtype.is_float:
         raise TypeError(f"{name}: the tensor must be floating-point, not {x.dtype}")
     if interpolation not in _INTERPOLATIONS:
-        raise ValueError(
-            f"{name}: interpolation is one of {_INTERPOLATIONS}, not {interpolation!r}"
-        )
+        allowed = ", ".join(map(repr, _INTERPOLATIONS))
+        raise ValueError(f"{name}: interpolation is one of {allowed}, not {interpolation!r}")
     wanted = _probabilities(name, q, x)
     rows, axis = _last(x if dim is not None else reshape(x, (shapes.total(x.shape),)), dim or 0)
     _not_empty(rows, -1, name)
