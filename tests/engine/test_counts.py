@@ -413,22 +413,7 @@ def test_a_device_has_a_backend_once():
     assert device.backend("CPU") is device.backend("CPU")
 
 
-# ---- indices -------------------------------------------------------------------------------------
-def test_an_embedding_needs_no_memory_beside_its_results(nothing_cached):
-    vocabulary, width, ids = 5000, 24, Tensor(np.arange(400) * 7)
-    table = Tensor(normal(vocabulary, width), requires_grad=True)
-    with counting() as forward:
-        rows = table[ids].realize()
-    with counting() as backward:
-        (gradient,) = (table[ids] * Tensor(normal(400, width))).sum().gradient(table)
-        gradient.realize()
-    assert rows.shape == (400, width)
-    assert [schedule.arena for schedule in forward.schedules] == [0]
-    assert max(schedule.arena for schedule in backward.schedules) <= 4 * 400 * width
-    assert forward.kernels == 1
-    assert backward.kernels <= 3
-
-
+# ---- sorting -------------------------------------------------------------------------------------
 def test_what_sorting_and_running_sums_cost(nothing_cached):
     size = 1 << 16
     x = Tensor(normal(size)).realize()
