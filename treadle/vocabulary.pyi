@@ -4268,6 +4268,39 @@ class Vocabulary:
     def arctanh_(self) -> Tensor:
         """`arctanh`, with the result put into this tensor. Returns it."""
 
+    def triangular_solve(
+        self,
+        A: Array,
+        upper: builtins.bool = True,
+        transpose: builtins.bool = False,
+        unitriangular: builtins.bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        """(X, A) with A @ X == x, or A.T @ X == x with `transpose`, for a triangular matrix A of
+        which the other triangle is not read; batches broadcast."""
+
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """The lower triangular L with L @ L.T == x for symmetric positive definite matrices (.., n,
+        n), of which the lower triangle is read; with `upper`, L.T, from the upper triangle."""
+
+    def cholesky_(self, upper: builtins.bool = False) -> Tensor:
+        """`cholesky`, with the result put into this tensor. Returns it."""
+
+    def det(self) -> Tensor:
+        """The determinants of matrices (.., n, n); 1 of an empty one."""
+
+    def det_(self) -> Tensor:
+        """`det`, with the result put into this tensor. Returns it."""
+
+    def slogdet(self) -> tuple[Tensor, Tensor]:
+        """(sign, logabsdet): the determinants are sign * exp(logabsdet). 0 and -inf of a singular
+        matrix, whose derivative is inf or NaN."""
+
+    def logdet(self) -> Tensor:
+        """The logarithms of determinants; NaN of a negative one, -inf of 0."""
+
+    def logdet_(self) -> Tensor:
+        """`logdet`, with the result put into this tensor. Returns it."""
+
     def float(self) -> Tensor:
         """This tensor as float32."""
 
