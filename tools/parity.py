@@ -58,6 +58,7 @@ SKIPPED = {
 # how a call is brought into treadle's form, where docs/differences.md says that they differ
 CALLED: dict[str, Callable[..., Any]] = {
     "nn.functional.embedding": lambda w, i, **k: nn.functional.embedding(i, w, **k),
+    "nn.functional.embedding_bag": lambda w, i, **k: nn.functional.embedding_bag(i, w, **k),
     "T": lambda x: x.T,
     "mT": lambda x: x.mT,
     "H": lambda x: x.H,
