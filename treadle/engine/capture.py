@@ -29,6 +29,7 @@ from treadle.engine.program import Native, Step, nbytes
 from treadle.engine.programs import find
 from treadle.engine.realize import realize
 from treadle.engine.recipe import Call, Recipe
+from treadle.engine.spare import Spare
 from treadle.engine.storage import ALIGNMENT, Buffer, memory
 from treadle.ir import index
 from treadle.ir.node import Node, toposort
@@ -190,7 +191,15 @@ class Captured:
             self.replaced or self.swapped or self.closed.arguments or self.cleared or self.carrying
         )
         # nothing is left to do after the native call but to hand out results in memory of their own
-        self.is_plain = not (self.has_effects or self.has_gradients or self.copies or owners)
+        plain = not (self.has_effects or self.has_gradients or self.copies or owners)
+        slots = dict(self.own)
+        plain = plain and not self.symbolic and sorted(slots) == sorted(self.results)
+        self.plain: list[tuple[Spare, int]] | None = None
+        if plain:
+            self.plain = [
+                (Spare(*self.kinds_out[root], self.device, self.bytes[root]), slots[root])
+                for root in self.results
+            ]
 
     def _number_temporaries(self) -> None:
         """One block of memory holds the arena and every scratch buffer of known size."""
@@ -230,6 +239,12 @@ class Captured:
             closed.secure(arguments)
         for position, slot in self.argument_slots:
             slots[slot] = memory.buffers[arguments[position].node.arg[0]].address
+        for position, slot in self.float_slots:
+            slots[slot] = _LONG.unpack(_DOUBLE.pack(floats[position]))[0]
+        for position, slot in self.key_slots:
+            slots[slot] = _signed(keys[position])
+        if self.plain is not None:
+            return self._run_plain(arguments, floats, keys)
         variables = self._bind(arguments) if self.symbolic else NO_BINDINGS
         held: dict[int, Buffer] = {}
         for root, slot in self.own:
@@ -238,17 +253,6 @@ class Captured:
             if slot:
                 slots[slot] = buffer.address
         block = self._place_temporaries(variables) if self.needs_memory else None
-        for position, slot in self.float_slots:
-            slots[slot] = _LONG.unpack(_DOUBLE.pack(floats[position]))[0]
-        for position, slot in self.key_slots:
-            slots[slot] = _signed(keys[position])
-        if self.is_plain:
-            self._launch(arguments, floats, keys, variables)
-            make, device, leaf = self.make, self.device, memory.leaf
-            return [
-                make(leaf(dtype, shape, device, held[root]), variables)
-                for root, dtype, shape in self.results_out
-            ]
         call = Call(arguments, closed.cells, floats, keys, variables)
         hand_out_gradients = self.has_gradients and self.gradients.place(call)
         self._launch(arguments, floats, keys, variables)
@@ -258,6 +262,23 @@ class Captured:
         if hand_out_gradients:
             self.gradients.hand_out(call)
         return self._hand_out(call, held)
+
+    def _run_plain(
+        self, arguments: Sequence[Any], floats: Sequence[float], keys: Sequence[int]
+    ) -> list[Any]:
+        """The rest of `run` where nothing comes after the native call but to hand out results."""
+        slots = self.slots
+        leaves = []
+        for spare, slot in self.plain or ():
+            leaf = spare.leaf()
+            if slot:
+                slots[slot] = memory.buffers[leaf.arg[0]].address
+            leaves.append(leaf)
+        block = self._place_temporaries(NO_BINDINGS) if self.needs_memory else None
+        self._launch(arguments, floats, keys, NO_BINDINGS)
+        del block
+        make = self.make
+        return [make(leaf, NO_BINDINGS) for leaf in leaves]
 
     def _launch(
         self,

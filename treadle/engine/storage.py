@@ -188,6 +188,17 @@ class _Memory:
         """Whether nothing has computed the value of a leaf yet."""
         return leaf.arg[0] in self.deferred
 
+    def is_plain(self, slot: int) -> bool:
+        """Whether a leaf is nothing but its memory, of which nobody knows anything."""
+        return not (
+            self.buffers[slot].lent
+            or slot in self.watched
+            or slot in self.versions
+            or slot in self.tracked
+            or slot in self.history
+            or slot in self.spent
+        )
+
     def deferred_leaves(self) -> list[tuple[int, Node]]:
         """(slot, leaf) of every deferred leaf alive."""
         found = ((slot, self.waiting[slot]()) for slot in list(self.deferred))
