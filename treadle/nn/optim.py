@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from treadle.nn.optimizer import Group, Optimizer, State, check_range, zeros
+from treadle.nn import schedules as lr_scheduler
+from treadle.nn.adaptive import Adadelta, Adagrad, Adamax, NAdam, RAdam, RMSprop
+from treadle.nn.layerwise import LAMB, LARS, Lion, Muon
+from treadle.nn.optimizer import Group, Optimizer, State, check_range, towards, with_decay, zeros
 from treadle.tensor import Tensor
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "zeros"]
+__all__ = [
+    "LAMB", "LARS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon",
+    "NAdam", "Optimizer", "RAdam", "RMSprop", "lr_scheduler", "zeros",
+]  # fmt: skip
 
 
 class SGD(Optimizer):
@@ -59,7 +65,7 @@ class SGD(Optimizer):
         numbers: State,
     ) -> tuple[Tensor, State]:
         momentum = group["momentum"]
-        step = _with_decay(parameter, gradient, group)
+        step = with_decay(parameter, gradient, group)
         after: State = {}
         if momentum:
             last = state.get("momentum_buffer")
@@ -97,12 +103,6 @@ class Adam(Optimizer):
         }  # fmt: skip
         super().__init__(params, settings)
 
-    def check(self, group: Group) -> None:
-        super().check(group)
-        check_range("eps", group["eps"], 0)
-        for number, beta in enumerate(group["betas"]):
-            check_range(f"betas[{number}]", beta, 0, 1)
-
     def start(self, parameter: Tensor, group: Group) -> State:
         names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * group["amsgrad"]
         return {name: zeros(parameter) for name in names}
@@ -126,10 +126,10 @@ class Adam(Optimizer):
             step = -gradient if group["maximize"] else gradient
             parameter = parameter * (1 - rate * group["weight_decay"])
         else:
-            step = _with_decay(parameter, gradient, group)
+            step = with_decay(parameter, gradient, group)
         mean, square = state["exp_avg"], state["exp_avg_sq"]
-        mean = mean + (step - mean) * (1 - beta1)
-        square = square * beta2 + step * step * (1 - beta2)
+        mean = towards(mean, step, beta1)
+        square = towards(square, step * step, beta2)
         after = {"exp_avg": mean, "exp_avg_sq": square}
         if group["amsgrad"]:
             square = square.maximum(state.get("max_exp_avg_sq", square))
@@ -158,9 +158,3 @@ class AdamW(Adam):
         maximize: bool = False,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
-
-
-def _with_decay(parameter: Tensor, gradient: Tensor, group: Group) -> Tensor:
-    """The direction of descent: the gradient (negative to maximize), plus the decay."""
-    step = -gradient if group["maximize"] else gradient
-    return step + parameter * group["weight_decay"] if group["weight_decay"] else step

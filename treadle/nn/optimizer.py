@@ -64,7 +64,12 @@ class Optimizer:
     [0.5, 1.5]
 
     Half and bfloat16 parameters are updated in float32, which is also the dtype of their state.
+    counts_steps: keep the number of the step although no `numbers` need it, as PyTorch does.
+    numbers_in_state: the names of state that is of shape ().
     """
+
+    counts_steps = False
+    numbers_in_state: tuple[str, ...] = ("step",)
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, (Tensor, Mapping)):
@@ -122,7 +127,10 @@ class Optimizer:
         """ValueError for settings that make no sense."""
         if not isinstance(group["lr"], Tensor):
             check_range("lr", group["lr"], 0)
-        check_range("weight_decay", group.get("weight_decay", 0), 0)
+        for name in ("weight_decay", "eps"):
+            check_range(name, group.get(name, 0), 0)
+        for number, beta in enumerate(group.get("betas", ())):
+            check_range(f"betas[{number}]", beta, 0, 1)
 
     @property
     def lr(self) -> Any:
@@ -200,10 +208,11 @@ class Optimizer:
         for _, parameter in self._numbered():
             clear_gradient(parameter, set_to_none)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    def step(self, closure: Callable[[], Any] | None = None, *, skip: Tensor | None = None) -> Any:
         """Move every parameter that has a gradient. Computes all that is pending, in one program.
 
         closure: a function that computes the loss and calls backward; its result is returned.
+        skip: a bool of shape (); where it is true, parameters and state stay as they are.
         RuntimeError if no parameter has a gradient. If the step fails (an index of the batch out of
         range, Ctrl-C), parameters, state and running statistics are what they were before.
         """
@@ -218,7 +227,10 @@ class Optimizer:
         try:
             self._begin(active)
             changes = [change for n, p in active for change in self._changes(n, p)]
-            commit(changes, self._advance(active))
+            numbers = self._advance(active)
+            if skip is not None:
+                changes, numbers = _unless(skip, changes), _unless(skip, numbers)
+            commit(changes, numbers)
         except BaseException:
             self._histories = before
             raise
@@ -258,7 +270,7 @@ class Optimizer:
                 key = number, wide, device, coming
                 if key not in fresh:
                     values = self.numbers(coming, group)
-                    if not values:
+                    if not values and not self.counts_steps:
                         continue
                     numbers = {n: buffer(v, (), wide, device) for n, v in values.items()}
                     step = buffer(coming, (), float64, device)
@@ -334,7 +346,7 @@ class Optimizer:
             problems += [
                 f"parameter {number}: {name} has shape {tensor.shape}, not {parameter.shape}"
                 for name, tensor in each.items()
-                if tensor.shape != (() if name == "step" else parameter.shape)
+                if tensor.shape != (() if name in self.numbers_in_state else parameter.shape)
             ]
         if problems:
             raise ValueError("the state does not fit the optimizer:\n  " + "\n  ".join(problems))
@@ -380,6 +392,14 @@ def commit(changes: list[Change], numbers: list[Change]) -> None:
         raise
 
 
+def _unless(skip: Tensor, changes: list[Change]) -> list[Change]:
+    """The changes, none where `skip` is true; state that is new begins as 0 there."""
+    return [
+        (cell, skip.where(value.zeros_like() if cell is value else cell.detach(), value))
+        for cell, value in changes
+    ]
+
+
 def _settle(cell: Cell, memory: Node | None) -> None:
     """Compute an assigned value, or go back to the leaf that the cell held if that fails."""
     try:
@@ -392,6 +412,17 @@ def _settle(cell: Cell, memory: Node | None) -> None:
 def settings_of(group: Group) -> Group:
     """The settings that `Optimizer.numbers` may depend on."""
     return {key: value for key, value in group.items() if key not in ("params", "lr")}
+
+
+def with_decay(parameter: Tensor, gradient: Tensor, group: Group) -> Tensor:
+    """The direction of descent: the gradient (negative to maximize), plus the decay."""
+    step = -gradient if group["maximize"] else gradient
+    return step + parameter * group["weight_decay"] if group["weight_decay"] else step
+
+
+def towards(mean: Tensor, value: Tensor, kept: float) -> Tensor:
+    """A running mean after one more value: `kept` times the mean, and the rest of the value."""
+    return mean * kept + value * (1 - kept)
 
 
 def zeros(parameter: Tensor) -> Tensor:
