@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from treadle import extras
 from treadle.dims import Dim
 from treadle.engine import device as devices
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.jobs import device_of
 from treadle.engine.storage import Buffer, memory
-from treadle.graph import build
+from treadle.graph import build, shapes
 from treadle.ir import dtype as dt
 from treadle.ir import meaning, ops
 from treadle.ir.dtype import DType
@@ -77,6 +80,24 @@ def as_array(data: Any) -> np.ndarray:
         else:
             advice = f"it does not become a NumPy array: {error}"
         raise TypeError(f"{what} cannot be read: {advice}") from None
+
+
+def blob(address: int, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
+    """The array in memory from an address on, read as it stands."""
+    if address <= 0:
+        raise ValueError(f"from_blob: the address is a number above 0, not {address}")
+    sizes = shapes.check_sizes(shapes.as_shape(shape), "from_blob")
+    count = math.prod(sizes) * dtype.itemsize
+    there = memoryview((ctypes.c_char * count).from_address(address))
+    stored = np.frombuffer(there, dtype.storage)
+    return dt.to_compute(dtype, stored.reshape(sizes))
+
+
+def fetched(url: str, gunzip: bool) -> bytes:
+    """What an address gives."""
+    with extras.load("urllib.request").urlopen(url) as answer:
+        data: bytes = answer.read()
+    return extras.load("gzip").decompress(data) if gunzip else data
 
 
 def from_lists(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:

@@ -252,6 +252,36 @@ def copy_(self: Tensor, src: Any) -> Tensor:
     return self.assign(Tensor(src).to(dtype=self.dtype, device=self.device))
 
 
+def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
+    """Put uniform random numbers from `low` up to `high` into this tensor. Returns it."""
+    return _drawn_into(self, Tensor.uniform(self.shape, low=low, high=high))
+
+
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Put normal random numbers of a mean and a deviation into this tensor. Returns it."""
+    return _drawn_into(self, Tensor.normal(self.shape, mean=mean, std=std))
+
+
+def exponential_(self: Tensor, lambd: float = 1.0) -> Tensor:
+    """Put random waiting times of the rate `lambd` into this tensor. Returns it."""
+    if lambd <= 0:
+        raise ValueError(f"exponential_: the rate is above 0, not {lambd}")
+    return _drawn_into(self, (-Tensor.rand(self.shape)).log1p() / -lambd)
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5) -> Tensor:
+    """Put 1 with the probability p (a number, or a tensor of them), else 0, into this tensor.
+    Returns it."""
+    chance = p if isinstance(p, Tensor) else Tensor(float(p))
+    return copy_(self, chance.broadcast_to(self.shape).bernoulli())
+
+
+def _drawn_into(self: Tensor, numbers: Tensor) -> Tensor:
+    if not self.dtype.is_float:
+        raise TypeError(f"random floating-point numbers do not go into a tensor of {self.dtype}")
+    return copy_(self, numbers)
+
+
 def caster(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
     """The method that casts to one dtype."""
 
@@ -264,7 +294,15 @@ def caster(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
 
 
 # the forms that work in place and have no other
-WRITES: tuple[Callable[..., Tensor], ...] = (zero_, fill_, copy_)
+WRITES: tuple[Callable[..., Tensor], ...] = (
+    zero_,
+    fill_,
+    copy_,
+    uniform_,
+    normal_,
+    exponential_,
+    bernoulli_,
+)
 
 # kind of a public name -> what stands in the class for it
 KINDS: dict[str, Callable[[Public], Any]] = {

@@ -99,6 +99,28 @@ class Tensor(Vocabulary, Cell):
             )
         return Tensor(array)
 
+    @staticmethod
+    def from_blob(
+        address: int, shape: tuple[int, ...], dtype: DType | str = dt.float32, **named: Any
+    ) -> Tensor:
+        """A tensor with the values that stand in memory from an address on, in row-major order;
+        they are copied. Whoever gives the address vouches for it. `named`: as of `Tensor`.
+
+        Source: tinygrad.
+
+        >>> array = np.arange(3)
+        >>> Tensor.from_blob(array.ctypes.data, (3,), treadle.int64)
+        Tensor([0, 1, 2])
+        """
+        kind = convert.as_dtype(dtype)
+        return Tensor(convert.blob(address, shape, kind), **named).to(dtype=kind)
+
+    @staticmethod
+    def from_url(url: str, gunzip: bool = False, **named: Any) -> Tensor:
+        """The bytes that an address of the web (or "file:..") gives, as uint8; gunzip: unpacked.
+        OSError if there is no answer. `named`: as of `Tensor`. Source: tinygrad."""
+        return Tensor(convert.fetched(url, gunzip), **named)
+
     @classmethod
     def _of(cls, node: Node, bindings: dict[str, int] = NO_BINDINGS) -> Tensor:
         """The Tensor of a node; inside `no_grad` no gradient flows back through it."""

@@ -4339,6 +4339,19 @@ class Vocabulary:
         """Put the values of another tensor or array, cast, broadcast and on this tensor's device,
         into this tensor. Returns it."""
 
+    def uniform_(self, low: builtins.float = 0.0, high: builtins.float = 1.0) -> Tensor:
+        """Put uniform random numbers from `low` up to `high` into this tensor. Returns it."""
+
+    def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0) -> Tensor:
+        """Put normal random numbers of a mean and a deviation into this tensor. Returns it."""
+
+    def exponential_(self, lambd: builtins.float = 1.0) -> Tensor:
+        """Put random waiting times of the rate `lambd` into this tensor. Returns it."""
+
+    def bernoulli_(self, p: Any = 0.5) -> Tensor:
+        """Put 1 with the probability p (a number, or a tensor of them), else 0, into this tensor.
+        Returns it."""
+
     def __add__(self, other: Operand, /) -> Tensor:
         """x + alpha * other."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import gzip
 import pickle
 import threading
 
@@ -364,3 +365,39 @@ def test_no_grad_is_of_one_thread():
     finally:
         left.set()
         thread.join()
+
+
+# ---- from elsewhere ------------------------------------------------------------------------------
+def test_from_memory_and_from_an_address(tmp_path):
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = Tensor.from_blob(array.ctypes.data, (2, 3))
+    array[:] = 0
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
+    half = np.float32([1.0, -2.0]).view(np.uint16)[1::2].copy()  # the upper halves are bfloat16
+    assert Tensor.from_blob(half.ctypes.data, (2,), "bfloat16").tolist() == [1, -2]
+    with pytest.raises(ValueError, match="from_blob: the address"):
+        Tensor.from_blob(0, (2,))
+    with pytest.raises(ValueError, match="negative size"):
+        Tensor.from_blob(array.ctypes.data, (-2,))
+    path = tmp_path / "bytes"
+    path.write_bytes(b"abc")
+    assert Tensor.from_url(path.as_uri()).tolist() == list(b"abc")
+    path.write_bytes(gzip.compress(b"abcd"))
+    assert Tensor.from_url(path.as_uri(), gunzip=True, dtype="int32").tolist() == list(b"abcd")
+    with pytest.raises(OSError):
+        Tensor.from_url((tmp_path / "nothing").as_uri())
+
+
+def test_random_numbers_in_place():
+    treadle.manual_seed(4)
+    x = Tensor.zeros(4000)
+    assert x.uniform_(2, 3) is x
+    assert 2.4 < x.mean().item() < 2.6
+    assert abs(x.normal_(1, 2).std().item() - 2) < 0.1
+    assert abs(x.exponential_(4).mean().item() - 0.25) < 0.03
+    assert abs(x.bernoulli_(0.25).mean().item() - 0.25) < 0.03
+    assert Tensor([5, 5]).bernoulli_(Tensor([1.0, 0.0])).tolist() == [1, 0]
+    with pytest.raises(TypeError, match="do not go into a tensor of int64"):
+        Tensor([1]).normal_()
+    with pytest.raises(ValueError, match="exponential_: the rate"):
+        x.exponential_(0)
