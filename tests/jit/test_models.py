@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treadle import Tensor, config, jit, manual_seed, nn, no_grad
+from treadle import Tensor, checkpoint, cond, config, jit, manual_seed, nn, no_grad, scan
 
 Step = Callable[..., Any]
 
@@ -69,11 +69,46 @@ class Noisy(nn.Module):
         return self.second(self.drop(self.first(x).relu()))
 
 
+class Recurrent(nn.Module):
+    """A loop over the letters of a text, whose state a gate may leave as it is."""
+
+    def __init__(self) -> None:
+        self.inner, self.outer = nn.Linear(6, 8), nn.Linear(8, 8, bias=False)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        def step(state: Tensor, letter: Tensor) -> tuple[Tensor, None]:
+            moved = (letter + self.outer(state)).tanh()
+            return cond(
+                moved.sum() > 0, lambda m, s: m, lambda m, s: (m + s) / 2, moved, state
+            ), None
+
+        letters = self.inner(x).transpose(0, 1)
+        return self.head(scan(step, letters[0] * 0, letters)[0])
+
+
+class Words(nn.Module):
+    """Word vectors, looked up by numbers, and blocks whose values are computed again."""
+
+    def __init__(self) -> None:
+        self.table = nn.Embedding(11, 6)
+        self.blocks = [nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 6), nn.SiLU()) for _ in range(2)]
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.table((x[..., 0].abs() * 5).int() % 11)
+        for block in self.blocks:
+            y = y + checkpoint(block)(y)
+        return self.head(y.amax(1))
+
+
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "mlp": (mlp, (8, 6)),
     "convnet": (Convnet, (3, 1, 28, 28)),
     "transformer": (Block, (2, 5, 8)),
     "dropout": (Noisy, (8, 6)),
+    "recurrent": (Recurrent, (4, 5, 6)),
+    "words": (Words, (4, 5, 6)),
 }
 OPTIMIZERS: dict[str, Callable[[Any], nn.optim.Optimizer]] = {
     "adam": lambda parameters: nn.optim.Adam(parameters, lr=0.01),
@@ -172,11 +207,14 @@ def test_twenty_parameters_under_adam() -> None:
         np.testing.assert_array_equal(own, other)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
-def test_any_number_of_threads_gives_the_same(threads: int) -> None:
-    losses, state = train("convnet", "adam", captured=False)
-    with config.THREADS.set(threads):
-        captured_losses, captured_state = train("convnet", "adam", captured=True)
-    np.testing.assert_array_equal(captured_losses, losses)
-    for key, value in state.items():
-        np.testing.assert_array_equal(captured_state[key], value, err_msg=key)
+@pytest.mark.parametrize("name", MODELS)
+def test_any_number_of_threads_gives_the_same(name: str) -> None:
+    runs = []
+    for threads in (1, 2, 4):
+        with config.THREADS.set(threads):
+            runs += [train(name, "adam", captured) for captured in (False, True)]
+    losses, state = runs[0]
+    for other_losses, other_state in runs[1:]:
+        np.testing.assert_array_equal(other_losses, losses)
+        for key, value in state.items():
+            np.testing.assert_array_equal(other_state[key], value, err_msg=key)
