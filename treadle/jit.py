@@ -287,7 +287,8 @@ class Jit:
     def memory(self, *args: Any, **named: Any) -> Memory:
         """The memory that a call with these arguments takes: bytes of `arguments`, `closed_over`
         tensors, `results` and `temporaries`, and the `peak`. The function is traced if it has to
-        be, but nothing of it runs.
+        be, but nothing of it runs. Of a method, ask the class, as Python does not tell
+        which object it is for: `Model.forward.memory(model, x)`.
 
         >>> jit(lambda x: x @ x).memory(Tensor.ones(8, 8)).results
         256

@@ -153,6 +153,18 @@ def test_zero_steps() -> None:
     np.testing.assert_array_equal(found, np.ones(3))
 
 
+def test_a_loop_of_no_steps_is_no_loop() -> None:
+    """Nor is an index checked that every step would have read."""
+    table = leaf(0, START)
+
+    def step(total: Node, x: Node) -> tuple[Node, Node]:
+        return add(total, b.gather(table, b.const(7, int64, (1,)), 0)), x
+
+    carry, ys = scan(step, b.const(1.0, float64, (1,)), leaf(1, XS[:0]))
+    assert not [node for node in toposort([carry, ys]) if node.op in (ops.SCAN, ops.GATHER)]
+    assert ys.shape == (0, 3)
+
+
 def test_symbolic_length() -> None:
     steps = index.variable("T", 1, 64)
     h, w = leaf(0, START), leaf(2, WEIGHT)

@@ -882,6 +882,13 @@ def test_one_decorated_method_on_two_objects() -> None:
     assert second(numbers(10)).tolist() == [22]
 
 
+def test_the_memory_of_a_method_is_asked_of_its_class() -> None:
+    model, x = Model(2.0), Tensor([1.0, 2.0])
+    assert Model.forward.memory(model, x).results == 8
+    with pytest.raises(TypeError, match=r"forward.* missing 1 required positional argument: 'x'"):
+        model.forward.memory(x)
+
+
 def test_what_was_captured_for_an_object_goes_with_it() -> None:
     model = Model(1.0)
     model(numbers(1))

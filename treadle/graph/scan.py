@@ -19,7 +19,7 @@ from treadle.graph.body import (
     parameter,
     substitute,
 )
-from treadle.graph.build import cast, zeros_like
+from treadle.graph.build import cast, const, zeros_like
 from treadle.graph.forward import WHOLE_JVP, Tangents, tangents
 from treadle.graph.grad import WHOLE_VJP, gradients
 from treadle.graph.tree import flatten, unflatten
@@ -79,7 +79,13 @@ def _loop(
     length: Any,
     reverse: bool,
 ) -> list[Node]:
-    """The outputs of a SCAN whose parameters in `body` count from 0."""
+    """The outputs of a SCAN whose parameters in `body` count from 0.
+
+    A loop of no steps is none: nothing of its body runs, not even what is the same in every step.
+    """
+    if length == 0 and isinstance(length, int):
+        empty = [const(0, result.dtype, (0, *result.shape)) for result in body[carries:]]
+        return [*sources[:carries], *empty]
     sink = Node(ops.SINK, void, tuple(body))
     dtypes = tuple([result.dtype for result in body])
     return outputs_of(Node(ops.SCAN, dtypes, sources, (sink, carries, inputs, length, reverse)))
