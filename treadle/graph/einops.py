@@ -7,9 +7,8 @@ Einstein-like notation", 2022): "b (h 2) w -> b h (w 2)" with names, sizes of 1,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from treadle.graph import shapes
 from treadle.graph.build import permute, reshape
@@ -24,8 +23,7 @@ _DOTS = "..."
 Group = tuple[str, ...]  # the names that one dimension is made of; () is a dimension of size 1
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(NamedTuple):
     """Both sides: for each dimension the names that it is made of."""
 
     left: tuple[Group, ...]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from treadle.graph import shapes
 from treadle.graph.build import (
@@ -47,8 +47,7 @@ State = tuple[Node, ...]
 
 
 # ---- the mechanism -------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Fold:
+class Fold(NamedTuple):
     """What is done along a dimension.
 
     along: a state folded along its last dimension, which goes. combine: two states of one shape,
