@@ -54,6 +54,7 @@ FLOORS: dict[str, int] = {
     "treadle.tensor": FACE,
     "treadle.linalg": FACE,
     "treadle.methods": FACE,
+    "treadle.precision": FACE,
     "treadle.convert": FACE,
     "treadle.dims": FACE,
     "treadle.generator": FACE,

@@ -109,8 +109,9 @@ class Variant:
         self.bare = list(map(is_, map(_grad, self.learning), repeat(None)))
 
     def settings_hold(self) -> bool:
-        """Whether the knobs and no_grad are set as they were."""
-        if self.settings[0] is not face.mode.recording:
+        """Whether the knobs, no_grad and autocast are set as they were."""
+        mode = face.mode
+        if self.settings[0] is not mode.recording or self.settings[1] is not mode.narrow:
             return False
         if self.settings_seen != config.Knob.settings:
             if self.settings != _settings():
@@ -465,7 +466,7 @@ def _gone(jitted: weakref.ref[Jit], key: int, _: object) -> None:
 # ---- small questions -----------------------------------------------------------------------------
 def _settings() -> tuple[Any, ...]:
     """What changes a program beside the function and its arguments."""
-    return (face.mode.recording, *map(_value, _KNOBS))
+    return (face.mode.recording, face.mode.narrow, *map(_value, _KNOBS))
 
 
 def _kind(tensor: Tensor) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from functools import partial, wraps
 from types import NoneType
 from typing import Any
 
-from treadle import convert, generator
+from treadle import convert, generator, precision
 from treadle.dims import Dim
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
@@ -136,7 +136,7 @@ def lift(entry: Public) -> Callable[..., Any]:
         return wrap(result, bindings)
 
     run.__name__ = entry.name
-    return run
+    return precision.as_asked(entry.name, run)
 
 
 def created(entry: Public) -> Callable[..., Any]:

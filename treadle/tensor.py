@@ -36,9 +36,11 @@ from treadle.vocabulary import Vocabulary
 
 
 class _Mode(threading.local):
-    """What holds in this thread. recording: False inside no_grad()."""
+    """What holds in this thread. recording: False inside no_grad(). narrow: the dtype of products
+    inside `autocast`."""
 
     recording = True
+    narrow: DType | None = None
 
 
 mode = _Mode()

@@ -372,134 +372,6 @@ class Vocabulary:
     def lerp_(self, end: Operand, weight: Operand) -> Tensor:
         """`lerp`, with the result put into this tensor. Returns it."""
 
-    def exp(self) -> Tensor:
-        """e to the power x, in floating point."""
-
-    def exp_(self) -> Tensor:
-        """`exp`, with the result put into this tensor. Returns it."""
-
-    def exp2(self) -> Tensor:
-        """2 to the power x, in floating point."""
-
-    def exp2_(self) -> Tensor:
-        """`exp2`, with the result put into this tensor. Returns it."""
-
-    def expm1(self) -> Tensor:
-        """exp(x) - 1, exact near 0, in floating point."""
-
-    def expm1_(self) -> Tensor:
-        """`expm1`, with the result put into this tensor. Returns it."""
-
-    def log(self) -> Tensor:
-        """The natural logarithm; -inf of 0, NaN below, in floating point."""
-
-    def log_(self) -> Tensor:
-        """`log`, with the result put into this tensor. Returns it."""
-
-    def log2(self) -> Tensor:
-        """The logarithm to base 2; -inf of 0, NaN below, in floating point."""
-
-    def log2_(self) -> Tensor:
-        """`log2`, with the result put into this tensor. Returns it."""
-
-    def log1p(self) -> Tensor:
-        """log(1 + x), exact near 0, in floating point."""
-
-    def log1p_(self) -> Tensor:
-        """`log1p`, with the result put into this tensor. Returns it."""
-
-    def sqrt(self) -> Tensor:
-        """The square root; NaN below 0, in floating point."""
-
-    def sqrt_(self) -> Tensor:
-        """`sqrt`, with the result put into this tensor. Returns it."""
-
-    def sin(self) -> Tensor:
-        """The sine of x radians, in floating point."""
-
-    def sin_(self) -> Tensor:
-        """`sin`, with the result put into this tensor. Returns it."""
-
-    def cos(self) -> Tensor:
-        """The cosine of x radians, in floating point."""
-
-    def cos_(self) -> Tensor:
-        """`cos`, with the result put into this tensor. Returns it."""
-
-    def tan(self) -> Tensor:
-        """The tangent of x radians, in floating point."""
-
-    def tan_(self) -> Tensor:
-        """`tan`, with the result put into this tensor. Returns it."""
-
-    def atan(self) -> Tensor:
-        """The angle, in radians, whose tangent is x, in floating point."""
-
-    def atan_(self) -> Tensor:
-        """`atan`, with the result put into this tensor. Returns it."""
-
-    def tanh(self) -> Tensor:
-        """The hyperbolic tangent, in floating point."""
-
-    def tanh_(self) -> Tensor:
-        """`tanh`, with the result put into this tensor. Returns it."""
-
-    def erf(self) -> Tensor:
-        """The error function, in floating point."""
-
-    def erf_(self) -> Tensor:
-        """`erf`, with the result put into this tensor. Returns it."""
-
-    def log10(self) -> Tensor:
-        """The logarithm to base 10, in floating point; -inf of 0, NaN below."""
-
-    def log10_(self) -> Tensor:
-        """`log10`, with the result put into this tensor. Returns it."""
-
-    def sinh(self) -> Tensor:
-        """The hyperbolic sine, exact near 0: there, with t = expm1(x), it is (t + t/(t + 1)) /
-        2."""
-
-    def sinh_(self) -> Tensor:
-        """`sinh`, with the result put into this tensor. Returns it."""
-
-    def cosh(self) -> Tensor:
-        """The hyperbolic cosine."""
-
-    def cosh_(self) -> Tensor:
-        """`cosh`, with the result put into this tensor. Returns it."""
-
-    def relu(self) -> Tensor:
-        """x where it is above 0, else 0; NaN stays NaN."""
-
-    def relu_(self) -> Tensor:
-        """`relu`, with the result put into this tensor. Returns it."""
-
-    def sigmoid(self) -> Tensor:
-        """1 / (1 + exp(-x))."""
-
-    def sigmoid_(self) -> Tensor:
-        """`sigmoid`, with the result put into this tensor. Returns it."""
-
-    def silu(self) -> Tensor:
-        """x * sigmoid(x)."""
-
-    def silu_(self) -> Tensor:
-        """`silu`, with the result put into this tensor. Returns it."""
-
-    def swish(self) -> Tensor:
-        """x * sigmoid(x)."""
-
-    def swish_(self) -> Tensor:
-        """`swish`, with the result put into this tensor. Returns it."""
-
-    def gelu(self, approximate: str = "none") -> Tensor:
-        """x times the probability that a normal variable is below x: x/2 * (1 + erf(x/sqrt 2));
-        with approximate="tanh", x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))."""
-
-    def gelu_(self, approximate: str = "none") -> Tensor:
-        """`gelu`, with the result put into this tensor. Returns it."""
-
     def reshape(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
         """The elements in row-major order in another shape, given as sizes or as one tuple; one
         size may be -1."""
@@ -788,48 +660,133 @@ class Vocabulary:
     def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         """`triu`, with the result put into this tensor. Returns it."""
 
-    def matmul(self, other: Array) -> Tensor:
-        """The matrix product `@`: (.., m, k) @ (.., k, n) -> (.., m, n), leading dimensions
-        broadcast."""
+    def exp(self) -> Tensor:
+        """e to the power x, in floating point."""
 
-    def matmul_(self, other: Array) -> Tensor:
-        """`matmul`, with the result put into this tensor. Returns it."""
+    def exp_(self) -> Tensor:
+        """`exp`, with the result put into this tensor. Returns it."""
 
-    def dot(self, tensor: Array) -> Tensor:
-        """The sum of the products of two vectors."""
+    def exp2(self) -> Tensor:
+        """2 to the power x, in floating point."""
 
-    def dot_(self, tensor: Array) -> Tensor:
-        """`dot`, with the result put into this tensor. Returns it."""
+    def exp2_(self) -> Tensor:
+        """`exp2`, with the result put into this tensor. Returns it."""
 
-    def mv(self, vec: Array) -> Tensor:
-        """A matrix times a vector."""
+    def expm1(self) -> Tensor:
+        """exp(x) - 1, exact near 0, in floating point."""
 
-    def mv_(self, vec: Array) -> Tensor:
-        """`mv`, with the result put into this tensor. Returns it."""
+    def expm1_(self) -> Tensor:
+        """`expm1`, with the result put into this tensor. Returns it."""
 
-    def mm(self, mat2: Array) -> Tensor:
-        """A matrix times a matrix."""
+    def log(self) -> Tensor:
+        """The natural logarithm; -inf of 0, NaN below, in floating point."""
 
-    def mm_(self, mat2: Array) -> Tensor:
-        """`mm`, with the result put into this tensor. Returns it."""
+    def log_(self) -> Tensor:
+        """`log`, with the result put into this tensor. Returns it."""
 
-    def bmm(self, mat2: Array) -> Tensor:
-        """As many matrix products as the two tensors have matrices: (b, m, k) with (b, k, n)."""
+    def log2(self) -> Tensor:
+        """The logarithm to base 2; -inf of 0, NaN below, in floating point."""
 
-    def bmm_(self, mat2: Array) -> Tensor:
-        """`bmm`, with the result put into this tensor. Returns it."""
+    def log2_(self) -> Tensor:
+        """`log2`, with the result put into this tensor. Returns it."""
 
-    def outer(self, vec2: Array) -> Tensor:
-        """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""
+    def log1p(self) -> Tensor:
+        """log(1 + x), exact near 0, in floating point."""
 
-    def outer_(self, vec2: Array) -> Tensor:
-        """`outer`, with the result put into this tensor. Returns it."""
+    def log1p_(self) -> Tensor:
+        """`log1p`, with the result put into this tensor. Returns it."""
 
-    def addmm(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """beta * x + alpha * (mat1 @ mat2)."""
+    def sqrt(self) -> Tensor:
+        """The square root; NaN below 0, in floating point."""
 
-    def addmm_(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`addmm`, with the result put into this tensor. Returns it."""
+    def sqrt_(self) -> Tensor:
+        """`sqrt`, with the result put into this tensor. Returns it."""
+
+    def sin(self) -> Tensor:
+        """The sine of x radians, in floating point."""
+
+    def sin_(self) -> Tensor:
+        """`sin`, with the result put into this tensor. Returns it."""
+
+    def cos(self) -> Tensor:
+        """The cosine of x radians, in floating point."""
+
+    def cos_(self) -> Tensor:
+        """`cos`, with the result put into this tensor. Returns it."""
+
+    def tan(self) -> Tensor:
+        """The tangent of x radians, in floating point."""
+
+    def tan_(self) -> Tensor:
+        """`tan`, with the result put into this tensor. Returns it."""
+
+    def atan(self) -> Tensor:
+        """The angle, in radians, whose tangent is x, in floating point."""
+
+    def atan_(self) -> Tensor:
+        """`atan`, with the result put into this tensor. Returns it."""
+
+    def tanh(self) -> Tensor:
+        """The hyperbolic tangent, in floating point."""
+
+    def tanh_(self) -> Tensor:
+        """`tanh`, with the result put into this tensor. Returns it."""
+
+    def erf(self) -> Tensor:
+        """The error function, in floating point."""
+
+    def erf_(self) -> Tensor:
+        """`erf`, with the result put into this tensor. Returns it."""
+
+    def log10(self) -> Tensor:
+        """The logarithm to base 10, in floating point; -inf of 0, NaN below."""
+
+    def log10_(self) -> Tensor:
+        """`log10`, with the result put into this tensor. Returns it."""
+
+    def sinh(self) -> Tensor:
+        """The hyperbolic sine, exact near 0: there, with t = expm1(x), it is (t + t/(t + 1)) /
+        2."""
+
+    def sinh_(self) -> Tensor:
+        """`sinh`, with the result put into this tensor. Returns it."""
+
+    def cosh(self) -> Tensor:
+        """The hyperbolic cosine."""
+
+    def cosh_(self) -> Tensor:
+        """`cosh`, with the result put into this tensor. Returns it."""
+
+    def relu(self) -> Tensor:
+        """x where it is above 0, else 0; NaN stays NaN."""
+
+    def relu_(self) -> Tensor:
+        """`relu`, with the result put into this tensor. Returns it."""
+
+    def sigmoid(self) -> Tensor:
+        """1 / (1 + exp(-x))."""
+
+    def sigmoid_(self) -> Tensor:
+        """`sigmoid`, with the result put into this tensor. Returns it."""
+
+    def silu(self) -> Tensor:
+        """x * sigmoid(x)."""
+
+    def silu_(self) -> Tensor:
+        """`silu`, with the result put into this tensor. Returns it."""
+
+    def swish(self) -> Tensor:
+        """x * sigmoid(x)."""
+
+    def swish_(self) -> Tensor:
+        """`swish`, with the result put into this tensor. Returns it."""
+
+    def gelu(self, approximate: str = "none") -> Tensor:
+        """x times the probability that a normal variable is below x: x/2 * (1 + erf(x/sqrt 2));
+        with approximate="tanh", x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))."""
+
+    def gelu_(self, approximate: str = "none") -> Tensor:
+        """`gelu`, with the result put into this tensor. Returns it."""
 
     def sum(
         self,
@@ -1258,6 +1215,238 @@ class Vocabulary:
         keepdims: builtins.bool = ...,
     ) -> Tensor:
         """`count_nonzero`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """The sum of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumsum(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """The sum of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumsum`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumsum_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumsum`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """The product of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumprod(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """The product of the elements up to and including each, along a dimension."""
+
+    @overload
+    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumprod`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cumprod_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """`cumprod`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
+        overflow."""
+
+    @overload
+    def logcumsumexp(self, *, axis: builtins.int) -> Tensor:
+        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
+        overflow."""
+
+    @overload
+    def logcumsumexp_(self, dim: builtins.int) -> Tensor:
+        """`logcumsumexp`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def logcumsumexp_(self, *, axis: builtins.int) -> Tensor:
+        """`logcumsumexp`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the greatest of the elements up to and including each, along a
+        dimension, and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummax(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the greatest of the elements up to and including each, along a
+        dimension, and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the least of the elements up to and including each, along a dimension,
+        and where it stands, int64; of equals the last."""
+
+    @overload
+    def cummin(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
+        """(values, indices): the least of the elements up to and including each, along a dimension,
+        and where it stands, int64; of equals the last."""
+
+    def diff(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Array | None = None,
+        append: Array | None = None,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """Each element less the one before it along a dimension, n times over; of bools, whether
+        they differ. prepend, append: joined to the ends first."""
+
+    def diff_(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Array | None = None,
+        append: Array | None = None,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`diff`, with the result put into this tensor. Returns it."""
+
+    def trapezoid(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
+        apart (1 unless given); 0 of fewer than two points."""
+
+    def trapezoid_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`trapezoid`, with the result put into this tensor. Returns it."""
+
+    def trapz(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
+        apart (1 unless given); 0 of fewer than two points."""
+
+    def trapz_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`trapz`, with the result put into this tensor. Returns it."""
+
+    def cumulative_trapezoid(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The areas of `trapezoid` up to each point but the first."""
+
+    def cumulative_trapezoid_(
+        self,
+        x: Array | None = None,
+        *,
+        dx: Operand | None = None,
+        dim: builtins.int = -1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`cumulative_trapezoid`, with the result put into this tensor. Returns it."""
+
+    def masked_select(
+        self, mask: Array, *, size: Any = None, fill_value: Operand = 0, shape: Any = ...
+    ) -> Tensor:
+        """The elements where the bool `mask` holds, in order, as one dimension; the two
+        broadcast."""
+
+    def nonzero(
+        self,
+        *,
+        as_tuple: builtins.bool = False,
+        size: Any = None,
+        fill_value: builtins.int = 0,
+        shape: Any = ...,
+    ) -> Any:
+        """The indices of the elements that are not 0, int64, a row for each; as_tuple: a tensor of
+        indices for each dimension instead."""
+
+    def argwhere(self) -> Tensor:
+        """The indices of the elements that are not 0, int64, a row for each."""
+
+    def where(self, first: Operand, second: Operand) -> Tensor:
+        """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where
+        the condition holds, else y."""
+
+    def where_(self, first: Operand, second: Operand) -> Tensor:
+        """`where`, with the result put into this tensor. Returns it."""
+
+    def masked_scatter(self, mask: Array, source: Array) -> Tensor:
+        """x with the elements where the bool `mask` (which broadcasts to x) holds replaced, in
+        order, by the first of `source`; the dtypes agree."""
+
+    def masked_scatter_(self, mask: Array, source: Array) -> Tensor:
+        """`masked_scatter`, with the result put into this tensor. Returns it."""
+
+    def matmul(self, other: Array) -> Tensor:
+        """The matrix product `@`: (.., m, k) @ (.., k, n) -> (.., m, n), leading dimensions
+        broadcast."""
+
+    def matmul_(self, other: Array) -> Tensor:
+        """`matmul`, with the result put into this tensor. Returns it."""
+
+    def dot(self, tensor: Array) -> Tensor:
+        """The sum of the products of two vectors."""
+
+    def dot_(self, tensor: Array) -> Tensor:
+        """`dot`, with the result put into this tensor. Returns it."""
+
+    def mv(self, vec: Array) -> Tensor:
+        """A matrix times a vector."""
+
+    def mv_(self, vec: Array) -> Tensor:
+        """`mv`, with the result put into this tensor. Returns it."""
+
+    def mm(self, mat2: Array) -> Tensor:
+        """A matrix times a matrix."""
+
+    def mm_(self, mat2: Array) -> Tensor:
+        """`mm`, with the result put into this tensor. Returns it."""
+
+    def bmm(self, mat2: Array) -> Tensor:
+        """As many matrix products as the two tensors have matrices: (b, m, k) with (b, k, n)."""
+
+    def bmm_(self, mat2: Array) -> Tensor:
+        """`bmm`, with the result put into this tensor. Returns it."""
+
+    def outer(self, vec2: Array) -> Tensor:
+        """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""
+
+    def outer_(self, vec2: Array) -> Tensor:
+        """`outer`, with the result put into this tensor. Returns it."""
+
+    def addmm(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * x + alpha * (mat1 @ mat2)."""
+
+    def addmm_(self, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addmm`, with the result put into this tensor. Returns it."""
 
     def layer_norm(
         self,
@@ -1713,195 +1902,6 @@ class Vocabulary:
     ) -> Tensor:
         """A draw from the categorical distribution with logits x along a dimension, made smooth:
         softmax((x + gumbel noise) / tau). hard: one-hot, with the derivative of the smooth one."""
-
-    @overload
-    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """The sum of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumsum(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """The sum of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumsum`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cumsum_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumsum`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """The product of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumprod(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """The product of the elements up to and including each, along a dimension."""
-
-    @overload
-    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumprod`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cumprod_(self, *, axis: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """`cumprod`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def logcumsumexp(self, dim: builtins.int) -> Tensor:
-        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
-        overflow."""
-
-    @overload
-    def logcumsumexp(self, *, axis: builtins.int) -> Tensor:
-        """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
-        overflow."""
-
-    @overload
-    def logcumsumexp_(self, dim: builtins.int) -> Tensor:
-        """`logcumsumexp`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def logcumsumexp_(self, *, axis: builtins.int) -> Tensor:
-        """`logcumsumexp`, with the result put into this tensor. Returns it."""
-
-    @overload
-    def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the greatest of the elements up to and including each, along a
-        dimension, and where it stands, int64; of equals the last."""
-
-    @overload
-    def cummax(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the greatest of the elements up to and including each, along a
-        dimension, and where it stands, int64; of equals the last."""
-
-    @overload
-    def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the least of the elements up to and including each, along a dimension,
-        and where it stands, int64; of equals the last."""
-
-    @overload
-    def cummin(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
-        """(values, indices): the least of the elements up to and including each, along a dimension,
-        and where it stands, int64; of equals the last."""
-
-    def diff(
-        self,
-        n: builtins.int = 1,
-        dim: builtins.int = -1,
-        prepend: Array | None = None,
-        append: Array | None = None,
-        *,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """Each element less the one before it along a dimension, n times over; of bools, whether
-        they differ. prepend, append: joined to the ends first."""
-
-    def diff_(
-        self,
-        n: builtins.int = 1,
-        dim: builtins.int = -1,
-        prepend: Array | None = None,
-        append: Array | None = None,
-        *,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`diff`, with the result put into this tensor. Returns it."""
-
-    def trapezoid(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
-        apart (1 unless given); 0 of fewer than two points."""
-
-    def trapezoid_(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`trapezoid`, with the result put into this tensor. Returns it."""
-
-    def trapz(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
-        apart (1 unless given); 0 of fewer than two points."""
-
-    def trapz_(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`trapz`, with the result put into this tensor. Returns it."""
-
-    def cumulative_trapezoid(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """The areas of `trapezoid` up to each point but the first."""
-
-    def cumulative_trapezoid_(
-        self,
-        x: Array | None = None,
-        *,
-        dx: Operand | None = None,
-        dim: builtins.int = -1,
-        axis: builtins.int = ...,
-    ) -> Tensor:
-        """`cumulative_trapezoid`, with the result put into this tensor. Returns it."""
-
-    def masked_select(
-        self, mask: Array, *, size: Any = None, fill_value: Operand = 0, shape: Any = ...
-    ) -> Tensor:
-        """The elements where the bool `mask` holds, in order, as one dimension; the two
-        broadcast."""
-
-    def nonzero(
-        self,
-        *,
-        as_tuple: builtins.bool = False,
-        size: Any = None,
-        fill_value: builtins.int = 0,
-        shape: Any = ...,
-    ) -> Any:
-        """The indices of the elements that are not 0, int64, a row for each; as_tuple: a tensor of
-        indices for each dimension instead."""
-
-    def argwhere(self) -> Tensor:
-        """The indices of the elements that are not 0, int64, a row for each."""
-
-    def where(self, first: Operand, second: Operand) -> Tensor:
-        """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where
-        the condition holds, else y."""
-
-    def where_(self, first: Operand, second: Operand) -> Tensor:
-        """`where`, with the result put into this tensor. Returns it."""
-
-    def masked_scatter(self, mask: Array, source: Array) -> Tensor:
-        """x with the elements where the bool `mask` (which broadcasts to x) holds replaced, in
-        order, by the first of `source`; the dtypes agree."""
-
-    def masked_scatter_(self, mask: Array, source: Array) -> Tensor:
-        """`masked_scatter`, with the result put into this tensor. Returns it."""
 
     @overload
     def gather(self, dim: builtins.int, index: Array) -> Tensor:

@@ -5,7 +5,7 @@
 (4, 2)
 """
 
-from treadle.nn import functional, init, optim, utils
+from treadle.nn import amp, functional, init, optim, utils
 from treadle.nn.activations import (
     CELU,
     ELU,
@@ -326,6 +326,7 @@ __all__ = [
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",
+    "amp",
     "functional",
     "get_parameters",
     "get_state_dict",
