@@ -45,16 +45,16 @@ def digamma(x: float) -> float:
         if math.isnan(rest) or rest == 0:
             return math.nan
         return digamma(1 - x) - math.pi / math.tan(math.pi * rest)
-    value = 0.0
+    terms = []
     while x < 12:
-        value -= 1 / x if x > 5.6e-309 else math.inf
+        terms.append(-1 / x if x > 5.6e-309 else -math.inf)
         x += 1
+    terms += [math.log(x), -0.5 / x]
     power = 1.0
-    value += math.log(x) - 0.5 / x
-    for term in _DIGAMMA:
+    for coefficient in _DIGAMMA:
         power /= x * x
-        value -= term * power
-    return value
+        terms.append(-coefficient * power)
+    return math.fsum(terms)
 
 
 def erfinv(x: float) -> float:

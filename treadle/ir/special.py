@@ -115,17 +115,20 @@ def digamma(x: Value) -> Value:
     z = where(reflected, 1.0 - x, x)
     small = z < GAMMA_FAR
     v = where(small, z, 1.0)
-    numerator, denominator = v.like(1.0), v
-    for n in range(1, int(GAMMA_FAR)):
-        factor = v + n
+    # 1/(v + n) + 1/(v + 7 - n) is (2v + 7) / (w + n (7 - n)) with w = v (v + 7)
+    w = v * (v + (GAMMA_FAR - 1))
+    numerator, denominator = v.like(1.0), w
+    for n in range(1, int(GAMMA_FAR) // 2):
+        factor = w + n * (GAMMA_FAR - 1 - n)
         numerator = fma(numerator, factor, denominator)
         denominator = denominator * factor
+    shift = fma(v, 2.0, GAMMA_FAR - 1) * (numerator / denominator)
     far = where(small, z + GAMMA_FAR, z)
     inverse = 1.0 / far
     square = inverse * inverse
     series = fma(square, polynomial(square, polynomials.DIGAMMA[x.dtype.bits]), inverse * 0.5)
     value = transcendental.log(far) - series
-    value = where(small, value - numerator / denominator, value)
+    value = where(small, value - shift, value)
     r = x - rint(x)
     sine, cosine = _half_turn(r)
     pole = where(r == 0.0, nan, cosine / sine)
