@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from treadle.graph import elementwise as e
 from treadle.graph import functions as f
+from treadle.graph import masks
+from treadle.graph.build import where
 from treadle.ir import ops
 from treadle.ir.dtype import (
     BY_NAME,
@@ -257,13 +259,13 @@ def test_clamp():
 
 def test_where():
     test = tensor([True, False, True])
-    same(e.choose(test, tensor(B), 0), np.where([True, False, True], B, 0).astype(np.float32))
-    same(e.where_method(test, tensor(B), 0.0), run(e.choose(test, tensor(B), 0.0)))
-    same(e.where_method(tensor(B), test, 0.0), run(e.choose(test, tensor(B), 0.0)))
+    same(where(test, tensor(B), 0), np.where([True, False, True], B, 0).astype(np.float32))
+    same(masks.where_method(test, tensor(B), 0.0), run(where(test, tensor(B), 0.0)))
+    same(masks.where_method(tensor(B), test, 0.0), run(where(test, tensor(B), 0.0)))
     with pytest.raises(TypeError, match=r"treadle\.where"):
-        e.where_method(test, test, 1)
+        masks.where_method(test, test, 1)
     with pytest.raises(TypeError, match="condition is float32, not bool"):
-        e.choose(tensor(B), 1.0, 2.0)
+        where(tensor(B), 1.0, 2.0)
     same(e.masked_fill(tensor(B), test, -INF), np.array([-INF, -3.0, -INF], np.float32))
 
 

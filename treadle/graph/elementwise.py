@@ -120,6 +120,7 @@ def _floor_quotient(a: Node, b: Node) -> Node:
     whole = alu(ops.RINT, div(sub(a, remainder), b))
     below = logical_and(ne(remainder, 0), ne(lt(remainder, 0), lt(b, 0)))
     exact = where(below, sub(whole, 1), whole)
+    exact = where(eq(exact, 0), mul(quotient, 0), exact)  # 0 with the sign of the quotient
     digits = 2.0**53 if a.dtype is float64 else 2.0**24
     infinite = logical_and(eq(abs_(a), math.inf), ne(b, 0))
     return where(
@@ -139,7 +140,9 @@ def remainder(x: Operand, other: Operand) -> Node:
     wide_a, wide_b = cast(a, a.dtype.accumulator), cast(b, a.dtype.accumulator)
     rest = _truncated_remainder(wide_a, wide_b)
     other_sign = logical_and(ne(rest, 0), ne(lt(rest, 0), lt(wide_b, 0)))
-    return cast(where(other_sign, add(rest, wide_b), rest), a.dtype)
+    rest = where(other_sign, add(rest, wide_b), rest)
+    zero = where(lt(wide_b, 0), neg(sub(0, rest)), add(rest, 0.0))  # with the sign of b
+    return cast(where(eq(rest, 0), zero, rest), a.dtype)
 
 
 @public("fmod", source="PyTorch")
@@ -169,7 +172,8 @@ def _truncated_remainder(a: Node, b: Node) -> Node:
     wrong_side = logical_and(ne(rest, 0), ne(lt(rest, 0), lt(a, 0)))
     magnitude = where(lt(a, 0), neg(abs_(b)), abs_(b))
     rest = where(wrong_side, add(rest, magnitude), rest)
-    return where(lt(abs_(rest), abs_(b)), rest, full_like(rest, math.nan))
+    signed = where(logical_and(eq(rest, 0), lt(a, 0)), neg(sub(0, rest)), rest)  # 0 like a
+    return where(lt(abs_(rest), abs_(b)), signed, full_like(rest, math.nan))
 
 
 @public("neg", source="PyTorch", namespace=True, aliases=("negative",))
