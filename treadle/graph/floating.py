@@ -6,6 +6,7 @@ All broadcast and promote. Integers and bools become float32 where a function is
 from __future__ import annotations
 
 import math
+import sys
 
 from treadle.graph.build import (
     Operand,
@@ -105,6 +106,15 @@ def frac(x: Operand) -> Node:
     return sub(node, alu(ops.TRUNC, node))
 
 
+# the greatest finite number of each type
+_LARGEST = {
+    "float16": 65504.0,
+    "bfloat16": (2 - 2.0**-7) * 2.0**127,
+    "float32": (2 - 2.0**-23) * 2.0**127,
+    "float64": sys.float_info.max,
+}
+
+
 @public("nan_to_num", source="PyTorch")
 def nan_to_num(
     x: Operand, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
@@ -114,7 +124,7 @@ def nan_to_num(
     node = node_of(x)
     if not node.dtype.is_float:
         return node
-    largest = node.dtype.max
+    largest = _LARGEST[node.dtype.name]
     top = largest if posinf is None else posinf
     bottom = -largest if neginf is None else neginf
     result = where(eq(node, math.inf), top, where(eq(node, -math.inf), bottom, node))

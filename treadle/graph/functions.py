@@ -49,9 +49,9 @@ def log10(x: Node) -> Node:
 
 
 def _halves(x: Node) -> tuple[Node, Node]:
-    """exp(x)/2 and exp(-x)/2, made of exp(x/2), so that they do not overflow before they must."""
-    root = exp(mul(x, 0.5))
-    return mul(root, mul(root, 0.5)), div(div(0.5, root), root)
+    """exp(x)/2 and exp(-x)/2, as squares, so that they do not overflow before they must."""
+    rising, falling = exp(mul(x, 0.5)), exp(mul(x, -0.5))
+    return mul(rising, mul(rising, 0.5)), mul(falling, mul(falling, 0.5))
 
 
 @public("sinh", source="PyTorch", namespace=True)
@@ -67,8 +67,11 @@ def sinh(x: Node) -> Node:
 @public("cosh", source="PyTorch", namespace=True)
 @rounded_once
 def cosh(x: Node) -> Node:
-    """The hyperbolic cosine."""
-    return add(*_halves(x))
+    """The hyperbolic cosine; near 0, with t = expm1(x), it is 1 + t^2/(t + 1)/2, whose derivative
+    keeps its digits there."""
+    small = lt(abs_(x), 1)
+    t = expm1(where(small, x, 0))
+    return where(small, add(mul(div(mul(t, t), add(t, 1)), 0.5), 1), add(*_halves(x)))
 
 
 # ---- activations ---------------------------------------------------------------------------------

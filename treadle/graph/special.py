@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from treadle.graph.build import Operand, alu, as_float, cast, where
 from treadle.graph.elementwise import (
+    abs_,
     add,
     div,
     eq,
@@ -17,6 +18,7 @@ from treadle.graph.elementwise import (
     logical_and,
     logical_or,
     lt,
+    neg,
     rounded_once,
     sub,
 )
@@ -53,11 +55,16 @@ digamma = _special(
 @rounded_once
 def logit(x: Node, eps: float | None = None) -> Node:
     """log(x / (1 - x)), the inverse of sigmoid; NaN outside [0, 1]. eps: x is first brought into
-    [eps, 1 - eps], with the derivative 0 outside."""
+    [eps, 1 - eps], with the derivative 0 outside.
+
+    Far from 1/2 it is log(x) - log(1 - x), whose derivatives are right at 0 and 1.
+    """
     if eps is not None:
         low, high = eps, 1 - eps
         x = where(lt(x, low), low, where(lt(high, x), high, x))
-    return log(div(x, sub(1, x)))
+    middle = lt(abs_(sub(x, 0.5)), 0.25)
+    ratio = where(middle, div(x, sub(1, where(middle, x, 0))), x)
+    return sub(log(ratio), log1p(neg(where(middle, 0, x))))
 
 
 @public("logaddexp", source="PyTorch", namespace=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from treadle.graph.build import Operand, alu, cast, stop_gradient, where
+from treadle.graph.build import Operand, alu, cast, full_like, stop_gradient, where
 from treadle.graph.elementwise import (
     abs_,
     add,
@@ -17,7 +17,6 @@ from treadle.graph.elementwise import (
     eq,
     floats,
     isinf,
-    le,
     logical_and,
     logical_or,
     lt,
@@ -161,8 +160,8 @@ def acosh(x: Node) -> Node:
     """The inverse of cosh, from 0 on; NaN below 1. log(x + sqrt(x^2 - 1)) is
     log1p((x - 1) + sqrt(x^2 - 1)), exact near 1; of large x, log(x) + log(2)."""
     large = lt(_LARGE, x)
-    inside = where(le(1, x), where(large, 1, x), math.nan)
-    small = where(large, 2, inside)
+    # below 1 the derivative is NaN, too: x is multiplied by it, not replaced
+    small = where(large, 2, mul(x, where(lt(x, 1), math.nan, full_like(x, 1))))
     near = log1p(add(sub(small, 1), sqrt(_fma(small, small, -1))))
     far = add(log(where(large, x, 1)), math.log(2))
     return where(large, far, near)
