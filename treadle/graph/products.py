@@ -116,7 +116,7 @@ def _diagonals(node: Node, letters: str, equation: str) -> _Term:
                     f"{text(node.shape)}"
                 )
             node = diagonal(node, 0, first, second)
-            letters = letters.replace(each, "") + each
+            letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + each
     return _Term(node, letters)
 
 
@@ -178,18 +178,23 @@ def einsum(equation: str, *tensors: Any) -> Node:
     if not terms:
         raise TypeError("einsum: write an equation and then its tensors: einsum('ij,jk->ik', x, y)")
     nodes = list(operands(*terms))
+    dtype = nodes[0].dtype
+    if dtype.is_float:  # rounded once, at the result
+        nodes = [cast(node, dtype.accumulator) for node in nodes]
     letters, result = _parse(equation, nodes)
     found = _stretched(
         [_diagonals(node, own, equation) for node, own in zip(nodes, letters)], equation
     )
     total = found[0]
-    if len(found) == 1 and total.node.dtype.is_int:
-        total = _Term(cast(total.node, summed_type(total.node.dtype)), total.letters)
     for number, term in enumerate(found[1:], 1):
         later = "".join([each.letters for each in found[number + 1 :]])
         total = _multiplied(total, term, result + later)
-    total = total.without("".join([each for each in total.letters if each not in result]))
-    return permute(total.node, tuple([total.letters.index(each) for each in result]))
+    rest = "".join([each for each in total.letters if each not in result])
+    if rest and dtype.is_int:  # a plain sum, in the type of `sum`
+        dtype = summed_type(dtype)
+        total = _Term(cast(total.node, dtype), total.letters)
+    total = total.without(rest)
+    return cast(permute(total.node, tuple([total.letters.index(each) for each in result])), dtype)
 
 
 # ---- others --------------------------------------------------------------------------------------
