@@ -752,7 +752,8 @@ class Vocabulary:
         """`sinh`, with the result put into this tensor. Returns it."""
 
     def cosh(self) -> Tensor:
-        """The hyperbolic cosine."""
+        """The hyperbolic cosine; near 0, with t = expm1(x), it is 1 + t^2/(t + 1)/2, whose
+        derivative keeps its digits there."""
 
     def cosh_(self) -> Tensor:
         """`cosh`, with the result put into this tensor. Returns it."""
@@ -3400,9 +3401,7 @@ class Vocabulary:
         reduction: str = "mean",
     ) -> Tensor:
         """The negative logarithm of the density of targets under normal distributions with means x
-        and variances `var` (at least eps; no derivative where it is below): half of log(var) + (x -
-        target)^2 / var. var: a number, of the shape of x, or of that without or with 1 as the last
-        dimension. full: with log(2 pi)/2."""
+        and variances `var`: half of log(var) + (x - target)^2 / var."""
 
     def gaussian_nll_loss_(
         self,

@@ -22,6 +22,7 @@ from treadle.graph.build import (
     operands,
     reduce,
     reshape,
+    stop_gradient,
     where,
 )
 from treadle.graph.elementwise import (
@@ -127,20 +128,23 @@ def gaussian_nll_loss(
     reduction: str = "mean",
 ) -> Node:
     """The negative logarithm of the density of targets under normal distributions with means x and
-    variances `var` (at least eps; no derivative where it is below): half of log(var) +
-    (x - target)^2 / var. var: a number, of the shape of x, or of that without or with 1 as the last
-    dimension. full: with log(2 pi)/2."""
+    variances `var`: half of log(var) + (x - target)^2 / var.
+
+    var: a number, of the shape of x, or of that without or with 1 as the last dimension; it counts
+    as eps where it is below, with the derivative that is there. full: with log(2 pi)/2.
+    """
     check_reduction("gaussian_nll_loss", reduction)
     variance = node_of(var)
     if len(variance.shape) == len(x.shape) - 1 and variance.shape:
         variance = reshape(variance, (*variance.shape, 1))
     dtype, (mean, goal, spread) = _together(x, target, variance)
-    if add(mean, spread).shape != mean.shape:
+    if broadcast(mean, spread, name="gaussian_nll_loss")[0] is not mean:
         raise ValueError(
             f"gaussian_nll_loss: a var of shape {shapes.text(variance.shape)} does not belong to x "
             f"of shape {shapes.text(x.shape)}"
         )
-    spread = where(lt(spread, eps), eps, spread)
+    small = lt(spread, eps)
+    spread = where(small, add(sub(spread, stop_gradient(spread)), eps), spread)
     losses = mul(add(log(spread), div(square(sub(mean, goal)), spread)), 0.5)
     if full:
         losses = add(losses, math.log(2 * math.pi) / 2)
@@ -180,10 +184,24 @@ def sparse_categorical_crossentropy(
     """`cross_entropy` of scores x (.., classes) and class ids y of the shape of x without the last
     dimension; samples with `ignore_index` do not count. Where a smoothed target ignores a sample,
     it does not count either."""
+    _check_ids("sparse_categorical_crossentropy", x, y)
     flat = reshape(x, (shapes.total(x.shape[:-1]), x.shape[-1]))
     ids = reshape(y, (shapes.total(y.shape),))
     losses = cross_entropy(flat, ids, None, ignore_index, reduction, label_smoothing)
     return reshape(losses, y.shape) if reduction == "none" else losses
+
+
+def _check_ids(name: str, x: Node, ids: Node) -> None:
+    """TypeError or ValueError unless ids are integers, one for every row of the scores x."""
+    if not x.shape:
+        raise ValueError(f"{name}: x of shape () has no dimension of classes")
+    if not ids.dtype.is_int:
+        raise TypeError(f"{name}: the targets are class ids, integers, not {ids.dtype}")
+    if not shapes.same_shape(ids.shape, x.shape[:-1]):
+        raise ValueError(
+            f"{name}: scores of shape {shapes.text(x.shape)} need class ids of shape "
+            f"{shapes.text(x.shape[:-1])}, not {shapes.text(ids.shape)}"
+        )
 
 
 # ---- distances -----------------------------------------------------------------------------------
@@ -346,11 +364,18 @@ def multi_margin_loss(
     x: (classes,) or (batch, classes); target: class ids. weight: one number per class.
     """
     check_reduction("multi_margin_loss", reduction)
-    if not x.shape:
-        x = reshape(x, (1,))
+    x = as_float(x if x.shape else reshape(x, (1,)))
+    if len(x.shape) == 1 and target.shape == (1,):
+        target = reshape(target, ())
+    _check_ids("multi_margin_loss", x, target)
+    if weight is not None and not shapes.same_shape(weight.shape, (x.shape[-1],)):
+        raise ValueError(
+            f"multi_margin_loss: a weight of shape {shapes.text(weight.shape)} must have one "
+            f"number for each of {shapes.dim_text(x.shape[-1])} classes"
+        )
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: p is 1 or 2, not {p!r}")
-    scores = cast(as_float(x), as_float(x).dtype.accumulator)
+    scores = cast(x, x.dtype.accumulator)
     count = x.shape[-1]
     ids = reshape(cast(target, int64), (*x.shape[:-1], 1))
     gaps = _at_least_zero(add(sub(scores, gather(scores, ids, len(x.shape) - 1)), margin))
