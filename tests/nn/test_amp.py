@@ -47,6 +47,15 @@ def test_weights_stay_wide_and_so_do_their_gradients() -> None:
     assert layer.weight.grad is not None and layer.weight.grad.dtype.name == "float32"
 
 
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_recurrent_layers_carry_wide_states(kind: type[nn.Module]) -> None:
+    layer = kind(2, 3)
+    with autocast():
+        narrow, _ = layer(X.reshape(2, 1, 2))
+    assert narrow.dtype.name == "float32"
+    np.testing.assert_allclose(narrow.numpy(), layer(X.reshape(2, 1, 2))[0].numpy(), atol=0.05)
+
+
 def test_a_captured_function_is_traced_for_each() -> None:
     product = jit(lambda x: x @ x)
     assert product(X).dtype.name == "float32"

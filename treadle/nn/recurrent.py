@@ -143,6 +143,7 @@ class _Recurrent(Module):
         def body(state: State, now: Tensor) -> tuple[State, Tensor]:
             h, *others = step(now, state, weight, bias)
             h = h if shrink is None else h.linear(shrink)
+            h = h.cast(state[0].dtype)  # inside `autocast` a product may be narrower
             return (h, *others), h
 
         last, every = scan(body, start, given, reverse=reverse)
