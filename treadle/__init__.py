@@ -15,6 +15,8 @@ from treadle.graph.public import NAMESPACE
 from treadle.ir.dtype import (
     bfloat16,
     bool_,
+    float8_e4m3,
+    float8_e5m2,
     float16,
     float32,
     float64,
@@ -81,6 +83,8 @@ __all__ = [
     "custom_vjp",
     "enable_grad",
     "explain",
+    "float8_e4m3",
+    "float8_e5m2",
     "float16",
     "float32",
     "float64",

@@ -33,10 +33,10 @@ def as_dtype(dtype: DType | str | type | np.dtype) -> DType:
         return dtype
     if isinstance(dtype, type) and dtype in _PYTHON:
         return _PYTHON[dtype]
-    if isinstance(dtype, str) and dtype in dt.BY_NAME and dt.BY_NAME[dtype] in dt.TENSOR_DTYPES:
+    if isinstance(dtype, str) and dtype in dt.BY_NAME and dt.BY_NAME[dtype] in dt.DTYPES:
         return dt.BY_NAME[dtype]
     if isinstance(dtype, str):
-        names = ", ".join(d.name for d in dt.TENSOR_DTYPES)
+        names = ", ".join(d.name for d in dt.DTYPES)
         raise TypeError(f"there is no dtype {dtype!r}; there are {names}")
     return dt.from_numpy(np.dtype(dtype))
 

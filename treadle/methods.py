@@ -19,6 +19,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     activations,
     arranging,
     assigning,
+    bits,
     convolution,
     counting,
     creation,

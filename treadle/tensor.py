@@ -459,7 +459,7 @@ class Tensor(Vocabulary, Cell):
             else:
                 raise ValueError(
                     f"to: there is no device or dtype {what!r}; devices are "
-                    f"{', '.join(devices.PLUGINS)}, dtypes {', '.join(map(repr, dt.TENSOR_DTYPES))}"
+                    f"{', '.join(devices.PLUGINS)}, dtypes {', '.join(map(repr, dt.DTYPES))}"
                 )
         node = self.node
         if device is not None:

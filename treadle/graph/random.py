@@ -33,7 +33,14 @@ from treadle.ir.node import Node, Shape
 Key = Any  # int | Node (uint64, shape ())
 
 # The bits of a float's fraction, of which every number k / 2**bits in [0, 1) is exact.
-_FRACTION = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+_FRACTION = {
+    "float64": 53,
+    "float32": 24,
+    "float16": 11,
+    "bfloat16": 8,
+    "float8_e4m3": 4,
+    "float8_e5m2": 3,
+}
 
 
 def bits(key: Key, count: Dim, stream: int = 0) -> Node:

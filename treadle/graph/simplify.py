@@ -33,6 +33,7 @@ from treadle.graph.build import (
     where,
 )
 from treadle.graph.call import again, inline_output
+from treadle.graph.narrow import widened
 from treadle.ir import ops
 from treadle.ir.dtype import DType, bool_, int64
 from treadle.ir.monoid import find
@@ -49,7 +50,7 @@ rule("inline", ops.OUT, algebra="call(body, x) -> body(x)")(inline_output)
 def simplify(roots: Iterable[Node]) -> list[Node]:
     """Roots with the same values, from fewer and cheaper operations. Derivatives are taken before:
     `stop_gradient` goes here. Linear in the size of the graph."""
-    return _merged(rewrite(roots, RULES))
+    return _merged(rewrite(widened(list(roots)), RULES))
 
 
 def _merged(roots: Sequence[Node]) -> list[Node]:
@@ -155,8 +156,22 @@ def _nested(node: Node) -> Node | None:
 
 
 # ---- casts ---------------------------------------------------------------------------------------
-_FRACTION = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-_EXPONENT = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
+_FRACTION = {
+    "float8_e4m3": 4,
+    "float8_e5m2": 3,
+    "float16": 11,
+    "bfloat16": 8,
+    "float32": 24,
+    "float64": 53,
+}
+_EXPONENT = {
+    "float8_e4m3": 4,
+    "float8_e5m2": 5,
+    "float16": 5,
+    "bfloat16": 8,
+    "float32": 8,
+    "float64": 11,
+}
 
 
 def holds(wide: DType, small: DType) -> bool:
@@ -284,7 +299,7 @@ def _reduce_of_expand(node: Node) -> Node | None:
     (x,) = source.src
     sizes = source.shape
     stretched = [a for a in axes if x.shape[a] == 1 and shapes.at_most(1, sizes[a]) is True]
-    if not stretched or (monoid == "add" and node.dtype.bits == 16):
+    if not stretched or (monoid == "add" and node.dtype.bits <= 16):
         return None
     others = tuple(axis for axis in axes if axis not in stretched)
     rest = tuple(1 if axis in stretched else size for axis, size in enumerate(sizes))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cache
 from struct import Struct
 from typing import cast
 
@@ -65,31 +66,31 @@ class DType:
 
     @property
     def storage(self) -> np.dtype:
-        """The NumPy dtype of the bytes in memory (bfloat16 is stored as uint16)."""
+        """The NumPy dtype of the bytes in memory: bfloat16 is stored as uint16, float8 as uint8."""
         return _STORAGE[self.name]
 
     @property
     def compute(self) -> np.dtype:
-        """The NumPy dtype in which the interpreter holds values (of bfloat16: float32)."""
+        """The NumPy dtype in which the interpreter holds values (of bfloat16, float8: float32)."""
         return _COMPUTE.get(self.name, _STORAGE[self.name])
 
     @property
     def accumulator(self) -> DType:
-        """The type in which sums of this type are carried: float32 for half and bfloat16."""
-        return float32.vec(self.lanes) if self.kind == "f" and self.bits == 16 else self
+        """The type in which sums of this type are carried: float32 for half, bfloat16, float8."""
+        return float32.vec(self.lanes) if self.kind == "f" and self.bits <= 16 else self
 
     @property
     def min(self) -> int | float | bool:
-        """The least value: -inf for floats."""
+        """The least value: -inf for floats that have it."""
         if self.kind == "f":
-            return float("-inf")
+            return -448.0 if self.name == "float8_e4m3" else float("-inf")
         return False if self.kind == "b" else 0 if self.kind == "u" else -(1 << (self.bits - 1))
 
     @property
     def max(self) -> int | float | bool:
-        """The greatest value: inf for floats."""
+        """The greatest value: inf for floats that have it."""
         if self.kind == "f":
-            return float("inf")
+            return 448.0 if self.name == "float8_e4m3" else float("inf")
         return True if self.kind == "b" else (1 << (self.bits - (self.kind != "u"))) - 1
 
     def to_bits(self, value: int | float | bool) -> int:
@@ -108,6 +109,8 @@ class DType:
             return bool(bits)
         if self.kind != "f":
             return bits
+        if self.bits == 8:
+            return float(_float8_values(self.scalar)[bits])
         number, integer = _PACKED[self.bits]
         if self.scalar is bfloat16:
             bits, number, integer = bits << 16, *_PACKED[32]
@@ -123,6 +126,8 @@ uint8 = DType("uint8", "u", 8)
 uint16 = DType("uint16", "u", 16)
 uint32 = DType("uint32", "u", 32)
 uint64 = DType("uint64", "u", 64)
+float8_e4m3 = DType("float8_e4m3", "f", 8)
+float8_e5m2 = DType("float8_e5m2", "f", 8)
 float16 = DType("float16", "f", 16)
 bfloat16 = DType("bfloat16", "f", 16)
 float32 = DType("float32", "f", 32)
@@ -134,10 +139,44 @@ TENSOR_DTYPES: tuple[DType, ...] = (
     bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
     float16, bfloat16, float32, float64,
 )  # fmt: skip
-BY_NAME: dict[str, DType] = {d.name: d for d in (*TENSOR_DTYPES, index, void)}
+# Stored and cast; computed with in float32 (graph/narrow.py). Source: Micikevicius et al., "FP8
+# formats for deep learning", 2022, with the names of PyTorch's float8_e4m3fn and float8_e5m2.
+FLOAT8: tuple[DType, ...] = (float8_e4m3, float8_e5m2)
+DTYPES: tuple[DType, ...] = (*TENSOR_DTYPES, *FLOAT8)  # every one that a tensor may have
+BY_NAME: dict[str, DType] = {d.name: d for d in (*DTYPES, index, void)}
 _STORAGE = {d.name: np.dtype(d.name) for d in TENSOR_DTYPES if d is not bfloat16}
 _STORAGE |= {"bfloat16": np.dtype("uint16"), "index": np.dtype("int64"), "void": np.dtype("V1")}
-_COMPUTE = {"bfloat16": np.dtype("float32")}
+_STORAGE |= {d.name: np.dtype("uint8") for d in FLOAT8}
+_COMPUTE = {d.name: np.dtype("float32") for d in (bfloat16, *FLOAT8)}
+
+
+@dataclass(frozen=True)
+class Format8:
+    """How a float8 is stored: a sign, an exponent with this bias, `mantissa` bits of fraction.
+    Codes above `greatest` (without the sign) are no numbers; what is too large becomes
+    `overflow`."""
+
+    mantissa: int
+    bias: int
+    greatest: int
+    overflow: int
+    nan: int
+
+    @property
+    def has_infinity(self) -> bool:
+        """Whether what is too large is infinite, and not the greatest number."""
+        return self.overflow > self.greatest
+
+    @property
+    def least_exponent(self) -> int:
+        """Of the normal numbers; subnormals have it, too."""
+        return 1 - self.bias
+
+
+FORMATS = {
+    float8_e4m3: Format8(3, 7, 0x7E, 0x7E, 0x7F),  # no infinities: it saturates at 448
+    float8_e5m2: Format8(2, 15, 0x7B, 0x7C, 0x7F),
+}
 
 
 # bits -> how Python packs a float of that width, and the unsigned integer over the same bytes
@@ -146,9 +185,43 @@ _PACKED = {
 }
 
 
+@cache
+def _float8_values(dtype: DType) -> np.ndarray:
+    """The float32 of each of the 256 codes."""
+    form = FORMATS[dtype]
+    codes = np.arange(256)
+    size, fraction = codes & 0x7F, codes & ((1 << form.mantissa) - 1)
+    exponent = size >> form.mantissa
+    hidden = np.where(exponent > 0, 1 << form.mantissa, 0)
+    power = np.maximum(exponent, 1) - form.bias - form.mantissa
+    values = np.ldexp((hidden + fraction).astype(np.float32), power)
+    values[size > form.greatest] = np.nan
+    if form.has_infinity:
+        values[size == form.overflow] = np.inf
+    table: np.ndarray = np.where(codes & 0x80, -values, values).astype(np.float32)
+    return table
+
+
+def _float8_codes(dtype: DType, values: np.ndarray) -> np.ndarray:
+    """The codes of floats: rounded to nearest once, ties to even. An exponent's codes follow those
+    of the one below: rounding up to a power of two carries by itself."""
+    form = FORMATS[dtype.scalar]
+    size = np.abs(values).astype(np.float64)
+    finite = np.where(np.isfinite(size), size, 1e30)
+    exponent = np.where(finite == 0, form.least_exponent, np.frexp(finite)[1] - 1)
+    exponent = np.maximum(exponent, form.least_exponent)
+    steps = np.rint(np.ldexp(finite, form.mantissa - exponent)).astype(np.int64)
+    codes = ((exponent - form.least_exponent) << form.mantissa) + np.minimum(steps, 1 << 8)
+    codes = np.where(codes > form.greatest, form.overflow, codes)
+    codes = np.where(np.isnan(values), form.nan, codes)
+    return np.where(np.signbit(values), codes | 0x80, codes).astype(np.uint8)
+
+
 def _float_bits(dtype: DType, value: float) -> int:
     """The bit pattern of a float: rounded to nearest, ties to even, to infinity past the greatest;
     bfloat16 through float32."""
+    if dtype.bits == 8:
+        return int(_float8_codes(dtype, np.asarray(value)))
     brain = dtype.scalar is bfloat16
     number, integer = _PACKED[32 if brain else dtype.bits]
     try:
@@ -183,14 +256,18 @@ def from_numpy(dtype: np.dtype) -> DType:
 
 
 def to_compute(dtype: DType, stored: np.ndarray) -> np.ndarray:
-    """Stored bytes as the values the interpreter computes with (bfloat16 widens to float32)."""
+    """Stored bytes as the values the interpreter computes with: bfloat16 and float8 as float32."""
+    if dtype.scalar in FORMATS:
+        return np.asarray(_float8_values(dtype.scalar)[stored])
     if dtype.scalar is bfloat16:
         return np.asarray(stored.astype(np.uint32) << 16).view(np.float32)
     return stored
 
 
 def from_compute(dtype: DType, values: np.ndarray) -> np.ndarray:
-    """Computed values as they are stored: bfloat16 rounds to nearest, ties to even; NaN stays."""
+    """Computed values as they are stored: bfloat16 and float8 round to nearest, ties to even."""
+    if dtype.scalar in FORMATS:
+        return _float8_codes(dtype, values)
     if dtype.scalar is not bfloat16:
         return values
     bits = np.asarray(values, dtype=np.float32).view(np.uint32)
@@ -199,19 +276,20 @@ def from_compute(dtype: DType, values: np.ndarray) -> np.ndarray:
 
 
 def round_to(dtype: DType, values: np.ndarray) -> np.ndarray:
-    """Values computed in a wider type, as `dtype` would hold them (only bfloat16 changes)."""
-    if dtype.scalar is bfloat16:
+    """Values computed in a wider type, as `dtype` would hold them (bfloat16 and float8 change)."""
+    if dtype.scalar is bfloat16 or dtype.scalar in FORMATS:
         return to_compute(dtype, from_compute(dtype, values))
     return values
 
 
-_FLOAT_RANK = {float16: 1, bfloat16: 1, float32: 2, float64: 3}
+_FLOAT_RANK = {float8_e4m3: 0, float8_e5m2: 0, float16: 1, bfloat16: 1, float32: 2, float64: 3}
 
 
 def promote(a: DType, b: DType) -> DType:
     """The common type of two arrays: the Array API's tables; where they leave it open, an integer
-    with a float gives that float, half with bfloat16 gives float32, uint64 with a signed integer
-    gives float32 (there is no integer that holds both; as an integer with the default float)."""
+    with a float gives that float, half with bfloat16 (and one float8 with the
+    other) gives float32, uint64 with a signed integer gives float32 (there is no integer that holds
+    both; as an integer with the default float)."""
     if a is b:
         return a
     if a.kind == "b" or b.kind == "b":

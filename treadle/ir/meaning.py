@@ -105,6 +105,9 @@ def cast(values: Array, source: DType, target: DType) -> Array:
         whole = np.where(wide >= below, target.storage.type(target.max), whole)
         whole = np.where(wide < float(target.min), target.storage.type(target.min), whole)
         return whole.astype(target.storage)
+    if target.is_float and target.bits == 8:  # rounded once, also from float64 and integers
+        wide = values if values.dtype.kind == "f" else values.astype(np.float64)
+        return to_compute(target, from_compute(target, wide))
     return values.astype(target.compute)
 
 

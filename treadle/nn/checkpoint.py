@@ -124,7 +124,7 @@ class _Storage:
 def _dtype(kind: str) -> dt.DType:
     """Our dtype for a name of PyTorch's."""
     dtype = dt.BY_NAME.get(_DTYPES.get(kind, kind))
-    if dtype is None or dtype not in dt.TENSOR_DTYPES:
+    if dtype is None or dtype not in dt.DTYPES:
         raise _Unknown(f"it has a tensor of {kind}, a dtype that treadle has not")
     return dtype
 
