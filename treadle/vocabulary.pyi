@@ -2437,6 +2437,9 @@ class Vocabulary:
         """x after `x[indices] = values`, for a tuple of tensors (ints that broadcast, or bool
         masks); with `accumulate` the values are added, several for one place too."""
 
+    def bitcast(self, dtype: DTypeLike | str) -> Tensor:
+        """The bytes of x read as another dtype, little end first."""
+
     def conv1d(
         self,
         weight: Array,
