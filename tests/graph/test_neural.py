@@ -263,7 +263,10 @@ def test_pools_of_integers() -> None:
     x = np.arange(8).reshape(1, 8)
     assert values(pools.max_pool1d, x).tolist() == [[1, 3, 5, 7]]
     assert values(lambda x: pools.max_pool1d(x, 3, 2, 1), -x).tolist() == [[0, -1, -3, -5]]
-    assert values(pools.avg_pool1d, x).dtype == np.float32
+    means = values(pools.avg_pool1d, np.array([[-3, 2, 4, 7]]))  # truncated
+    assert means.dtype == np.int64 and means.tolist() == [[0, 5]]
+    padded = values(lambda x: pools.avg_pool1d(x, 3, 1, 1, False, False), x[:, :4])
+    assert padded.tolist() == [[0, 1, 2, 2]]
 
 
 # ---- softmax and normalisation -------------------------------------------------------------------

@@ -25,7 +25,7 @@ from treadle.graph.build import (
     scatter,
     where,
 )
-from treadle.graph.elementwise import abs_, mul, pow_, sign
+from treadle.graph.elementwise import abs_, div, mul, pow_, sign
 from treadle.graph.functions import relu
 from treadle.graph.public import public
 from treadle.graph.shapes import Dim
@@ -69,7 +69,9 @@ class _Pool:
                 f"{name}: x of shape {shapes.text(x.shape)} has fewer than {count} dimensions"
             )
         self.kernel = per_axis(name, "kernel_size", kernel_size, count, 1)
-        self.stride = self.kernel if stride is None else per_axis(name, "stride", stride, count, 1)
+        self.stride = (
+            self.kernel if stride in (None, ()) else per_axis(name, "stride", stride, count, 1)
+        )
         self.dilation = per_axis(name, "dilation", dilation, count, 1)
         self.pairs = padding_pairs(name, padding, count)
         self.sizes = x.shape[len(x.shape) - count :]
@@ -184,19 +186,22 @@ def _avg_pool(count: int) -> Callable[..., Node]:
     ) -> Node:
         if divisor_override == 0:
             raise ValueError(f"{name}: divisor_override must not be 0")
-        x = as_float(x)
-        wide = cast(x, x.dtype.accumulator)
+        x = x if x.dtype.is_int else as_float(x)
+        wide = cast(x, int64 if x.dtype.is_int else x.dtype.accumulator)
         pool = _Pool(name, count, x, kernel_size, stride, padding, 1, ceil_mode)
         total = reduce("add", pool.windows(wide, 0), pool.elements(x))
         divisor = divisor_override or pool.divisor(count_include_pad, wide.dtype)
-        return cast(alu(ops.DIV, total, divisor), x.dtype)
+        if not x.dtype.is_int:
+            return cast(alu(ops.DIV, total, divisor), x.dtype)
+        whole = divisor if isinstance(divisor, Node) else int(divisor)
+        return cast(div(total, whole, rounding_mode="trunc"), x.dtype)
 
     function.__doc__ = f"""The mean of each window over the last {count} dimension(s).
 
     kernel_size, stride (None: kernel_size): an int, or one per dimension. padding: the same, or
     pairs (before, after), of zeros. ceil_mode: a last window that stands over the end counts too.
     count_include_pad: whether zeros of the padding count as elements. divisor_override: what sums
-    are divided by instead.
+    are divided by instead. Means of integers are truncated.
     """
     return public(name, source="PyTorch")(function)
 

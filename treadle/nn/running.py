@@ -23,6 +23,8 @@ def batch_norm(
     those tensors, pending); else by the running ones. ValueError for one element per channel in
     training, which has no variance. Source: Ioffe and Szegedy, "Batch normalization", 2015.
     """
+    if x.shape == (0,):
+        return x  # a batch of nothing may lack its channels, as in PyTorch
     if not training:
         if running_mean is None or running_var is None:
             raise ValueError("batch_norm: without training it needs running_mean and running_var")
