@@ -65,6 +65,8 @@ CALLED: dict[str, Callable[..., Any]] = {
     "mH": lambda x: x.mH,
     "where": lambda x, c, y: treadle.where(c, x, y),
     "einsum": lambda tensors, equation: Tensor.einsum(equation, *tensors),
+    # PyTorch's samples of rank k are given as two factors
+    "linalg.pinv": lambda x, *b, **k: treadle.linalg.pinv(x @ b[0].mT if b else x, **k),
     "zero_": lambda x: _detached(x).zero_(),
     "fill": lambda x, value: _detached(x).fill_(value),
 }
@@ -108,7 +110,17 @@ IN_PLACE = frozenset(("zero_", "fill"))
 # ctc_loss gives the derivative by the scores that log_softmax is taken of (tests/graph/test_ctc.py)
 WITHOUT_GRADIENT = frozenset(("nextafter", "nn.functional.ctc_loss"))
 # loops of many steps, which the interpreter does one by one
-COMPILED = frozenset(("nn.functional.ctc_loss",))
+COMPILED = frozenset(
+    (
+        "nn.functional.ctc_loss",
+        "linalg.eigh",
+        "linalg.eigvalsh",
+        "linalg.svd",
+        "linalg.svdvals",
+        "linalg.pinv",
+        "linalg.matrix_rank",
+    )
+)
 # PyTorch's result as docs/differences.md says that ours is
 THEIRS: dict[str, Callable[[Any], Any]] = {
     "max": lambda r: r[0] if isinstance(r, tuple) else r,  # values only
@@ -117,7 +129,14 @@ THEIRS: dict[str, Callable[[Any], Any]] = {
     "any": lambda r: r.bool(),
 }
 # results that are unique only up to a choice (signs, bases): what is compared instead
-UNIQUE: dict[str, Callable[[Any], Any]] = {}
+UNIQUE: dict[str, Callable[[Any], Any]] = {
+    "linalg.eigh": lambda r: [r[0], r[1].abs()],
+    "linalg.svd": lambda r: [
+        r[0][..., : r[1].shape[-1]].abs(),
+        r[1],
+        r[2][..., : r[1].shape[-1], :].abs(),
+    ],
+}
 
 
 @dataclass

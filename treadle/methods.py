@@ -52,7 +52,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     special,
     trigonometry,
 )
-from treadle.graph.linalg import factors, solving, triangular  # noqa: F401  (as those above)
+from treadle.graph.linalg import factors, solving, spectral, triangular  # noqa: F401  (as those above)
 from treadle.graph.public import METHODS, NAMESPACE, Public
 from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType

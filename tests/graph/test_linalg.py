@@ -78,6 +78,56 @@ def test_determinants_and_inverses(shape):
     close(Tensor(inverse @ a), np.broadcast_to(np.eye(shape[-1]), a.shape), 64)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", SIZES)
+def test_eigenvalues_of_symmetric_matrices(shape, dtype):
+    a = drawn(shape, dtype)
+    s = a + a.swapaxes(-1, -2)
+    size = max(shape[-1], 1)
+    values, vectors = linalg.eigh(Tensor(s))
+    close(values, np.linalg.eigvalsh(s), size * 4)
+    close(vectors * values.unsqueeze(-2), s @ vectors.numpy(), size * 4)
+    close(vectors.mT @ vectors, np.broadcast_to(np.eye(shape[-1], dtype=dtype), s.shape), size)
+    upper = linalg.eigvalsh(Tensor(np.triu(s)), "U")
+    close(upper, np.linalg.eigvalsh(s), size * 4)
+
+
+def test_repeated_eigenvalues():
+    values, vectors = linalg.eigh(Tensor.eye(4, dtype="float64") * 3)
+    assert values.tolist() == [3, 3, 3, 3]
+    assert np.array_equal(abs(vectors.numpy()), np.eye(4))
+    ones = np.ones((6, 6))
+    values, vectors = linalg.eigh(Tensor(ones))
+    close(values, np.asarray([0, 0, 0, 0, 0, 6.0]), 6)
+    close(vectors.mT @ vectors, np.eye(6), 6)
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (4, 2), (2, 5), (3, 5, 5), (2, 7, 3), (33, 20)])
+def test_singular_values(shape, is_full):
+    a = np.random.default_rng(4).standard_normal(shape)
+    if shape[-1] > 2:
+        a[..., 1] = a[..., 0]  # not of full rank
+    u, values, vh = linalg.svd(Tensor(a), is_full)
+    for ours, wanted in zip((u, values, vh), np.linalg.svd(a, is_full), strict=True):
+        assert ours.shape == wanted.shape
+    close(values, np.linalg.svd(a, compute_uv=False), 64)
+    k = values.shape[-1]
+    close((u[..., :k] * values.unsqueeze(-2)) @ vh[..., :k, :], a, 64)
+    for turned in (u.mT, vh):
+        wanted = np.broadcast_to(np.eye(turned.shape[-2]), (*shape[:-2], *[turned.shape[-2]] * 2))
+        close(turned @ turned.mT, wanted, 64)
+    assert linalg.matrix_rank(Tensor(a)).tolist() == np.linalg.matrix_rank(a).tolist()
+    if min(shape) > 0:
+        close(linalg.pinv(Tensor(a)), np.linalg.pinv(a), 256)
+
+
+def test_numbers_near_the_end_of_the_range():
+    a = np.asarray([[3e30, 1e30], [1e30, 2e30]], "float32")
+    assert np.allclose(linalg.eigvalsh(Tensor(a)).numpy(), np.linalg.eigvalsh(a.astype("float64")))
+    assert np.allclose(linalg.svdvals(Tensor(a)).numpy(), np.linalg.svd(a.astype("float64"))[1])
+
+
 def test_singular_matrices():
     a = Tensor([[1.0, 2.0], [2.0, 4.0]])
     assert linalg.det(a).item() == 0
@@ -97,6 +147,11 @@ FUNCTIONS = {
     "cholesky": lambda a: linalg.cholesky(a @ a.mT + 1).sin(),
     "qr": lambda a: linalg.qr(a)[0].sin() + linalg.qr(a)[1].cos(),
     "triangular": lambda a: linalg.solve_triangular(a, a.sin(), upper=True, left=False),
+    "eigvalsh": lambda a: linalg.eigvalsh(a + a.mT).sin(),
+    "eigh": lambda a: linalg.eigh(a + a.mT)[1] ** 2,
+    "svdvals": lambda a: linalg.svdvals(a).sin(),
+    "svd": lambda a: linalg.svd(a[:, :2])[2] ** 2,
+    "pinv": lambda a: linalg.pinv(a[:, :2]).sin(),
 }
 
 

@@ -50,6 +50,15 @@ def at(x: Node, place: Node, axis: int) -> Node:
     return gather(x, expand(reshape(place, (1,) * len(shape)), tuple(shape)), axis)
 
 
+def inverse_order(order: Node) -> Node:
+    """The inverse of permutations."""
+    size = order.shape[-1]
+    places = expand(iota(size, int64), (*order.shape, size))
+    found = eq(column_of(order), places)  # [i, j]: order[i] == j
+    numbers = expand(column_of(iota(size, int64)), places.shape)
+    return reduce("add", where(found, numbers, 0), -2)
+
+
 # ---- Cholesky ------------------------------------------------------------------------------------
 def _lower(a: Node) -> list[Node]:
     """The lower Cholesky factor, column by column: column j of a less what the columns before it
@@ -143,7 +152,7 @@ def lu_parts(a: Node) -> list[Node]:
 
 
 # ---- QR ------------------------------------------------------------------------------------------
-def _reflected(a: Node, width: Dim) -> list[Node]:
+def reflected(a: Node, width: Dim) -> list[Node]:
     """[Q, R] of (.., m, n), with `width` columns of Q and rows of R.
 
     Trip j reflects what is below the diagonal of column j onto it: H = 1 - v v^T (2 / v^T v), with
@@ -233,5 +242,5 @@ def qr(x: Node, mode: str = "reduced") -> tuple[Node, Node]:
     rows, columns = a.shape[-2:]
     width = rows if mode == "complete" else shapes.least(rows, columns)
     is_thin = shapes.same(width, shapes.least(rows, columns))
-    q, r = opaque(lambda a: _reflected(a, width), (a,), QR if is_thin else QR_COMPLETE)
+    q, r = opaque(lambda a: reflected(a, width), (a,), QR if is_thin else QR_COMPLETE)
     return (const(0, a.dtype, (0,)) if mode == "r" else q), r

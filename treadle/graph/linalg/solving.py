@@ -23,7 +23,7 @@ from treadle.graph.call import Parts, Rule
 from treadle.graph.creation import eye
 from treadle.graph.elementwise import abs_, add, eq, gt, logical_and, mul, ne, neg, sign
 from treadle.graph.functions import log
-from treadle.graph.linalg.factors import column_of, lu_parts, turned
+from treadle.graph.linalg.factors import column_of, inverse_order, lu_parts, turned
 from treadle.graph.linalg.formula import Formula, floating, opaque, results, square
 from treadle.graph.linalg.triangular import substituted
 from treadle.graph.linear import matmul
@@ -36,15 +36,6 @@ from treadle.ir.node import Node
 
 
 # ---- solutions -----------------------------------------------------------------------------------
-def _backwards(order: Node) -> Node:
-    """The inverse of permutations."""
-    size = order.shape[-1]
-    places = expand(iota(size, int64), (*order.shape, size))
-    found = eq(column_of(order), places)  # [i, j]: order[i] == j
-    numbers = expand(column_of(iota(size, int64)), places.shape)
-    return reduce("add", where(found, numbers, 0), -2)
-
-
 class Solution(Rule):
     """The derivative of the solution of a system by its matrix and right-hand side. The sources of
     its CALL are the matrix, the side, and factors of the matrix, which serve every derivative."""
@@ -84,7 +75,7 @@ def _substituted(b: Node, factors: Node, order: Node, is_turned: bool) -> Node:
     if is_turned:  # U^T L^T P^T x = b
         middle = substituted(turned(factors), b, upper=False, unit=False)
         last = substituted(turned(factors), middle, upper=True, unit=True)
-        return gather(last, expand(column_of(_backwards(order)), b.shape), -2)
+        return gather(last, expand(column_of(inverse_order(order)), b.shape), -2)
     first = gather(b, expand(column_of(order), b.shape), -2)
     middle = substituted(factors, first, upper=False, unit=True)
     return substituted(factors, middle, upper=True, unit=False)

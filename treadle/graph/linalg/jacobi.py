@@ -1,0 +1,230 @@
+"""Eigenvalues of symmetric matrices and singular values, by rotations of pairs of rows.
+
+Jacobi's method, with all disjoint pairs at once: row i of the upper half and row i of the lower
+half are rotated so that they become orthogonal (or their element in a symmetric matrix 0), then the
+rows move on as the players of a tournament do, in which everybody meets everybody. A trip of one
+loop is a round. Sources: Golub and Van Loan, "Matrix Computations", 8.5; Hestenes, "Inversion of
+matrices by biorthogonalization", 1958.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from treadle.graph.build import alu, const, expand, gather, iota, pad, reduce, reshape, where
+from treadle.graph.creation import eye
+from treadle.graph.elementwise import (
+    abs_,
+    add,
+    div,
+    eq,
+    gt,
+    logical_and,
+    logical_or,
+    lt,
+    mul,
+    ne,
+    neg,
+    remainder,
+    sub,
+)
+from treadle.graph.functions import sqrt
+from treadle.graph.linalg.factors import column_of, inverse_order, reflected, turned
+from treadle.graph.loops import while_loop
+from treadle.graph.movement import cat, diagonal, narrow, tril
+from treadle.ir import ops
+from treadle.ir.dtype import bool_, int64
+from treadle.ir.node import Node
+
+SWEEPS = 30  # convergence is quadratic; about ten are needed for any size
+
+
+def known_sizes(name: str, x: Node) -> tuple[int, int]:
+    """The sizes of matrices. NotImplementedError if one is a Variable."""
+    rows, columns = x.shape[-2:]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise NotImplementedError(f"linalg.{name}: the sizes of the matrices must be known")
+    return rows, columns
+
+
+# ---- rounds --------------------------------------------------------------------------------------
+def _moved_on(x: Node, axis: int) -> Node:
+    """The rows in their places for the next round: the first stays, all others turn in a circle."""
+    size = x.shape[axis]
+    assert isinstance(size, int)
+    half = size // 2
+    if half == 1:
+        return x
+    cuts = [(0, 1), (half, half + 1), (1, half - 1), (half + 1, size), (half - 1, half)]
+    return cat([narrow(x, axis, start, stop) for start, stop in cuts], dim=axis)
+
+
+def _halves(x: Node, axis: int) -> tuple[Node, Node]:
+    size = x.shape[axis]
+    assert isinstance(size, int)
+    return narrow(x, axis, 0, size // 2), narrow(x, axis, size // 2, size)
+
+
+def _rotated(x: Node, cosine: Node, sine: Node) -> Node:
+    """Each pair of rows rotated."""
+    upper, lower = _halves(x, -2)
+    c, s = column_of(cosine), column_of(sine)
+    return cat([sub(mul(c, upper), mul(s, lower)), add(mul(s, upper), mul(c, lower))], dim=-2)
+
+
+def _angles(first: Node, second: Node, product: Node) -> tuple[Node, Node]:
+    """Cosine and sine of the smaller rotation that makes [[first, product], [product, second]]
+    diagonal."""
+    none = eq(product, 0)
+    ratio = div(sub(second, first), mul(where(none, 1, product), 2))
+    size = div(1, add(abs_(ratio), sqrt(add(mul(ratio, ratio), 1))))
+    tangent = where(none, 0, where(lt(ratio, 0), neg(size), size))
+    cosine = div(1, sqrt(add(mul(tangent, tangent), 1)))
+    return cosine, mul(tangent, cosine)
+
+
+def _to_even(x: Node, axes: Sequence[int]) -> Node:
+    """With a row (and column) of zeros if their number is odd."""
+    size = x.shape[axes[0]]
+    assert isinstance(size, int)
+    amounts = [(0, 0)] * len(x.shape)
+    for axis in axes:
+        amounts[axis] = (0, size % 2)
+    return pad(x, amounts)
+
+
+def _epsilon(x: Node) -> float:
+    return 2.0 ** (-52 if x.dtype.itemsize == 8 else -23)
+
+
+def _scale(x: Node) -> Node:
+    """The greatest size of each matrix's elements, 1 for one of zeros."""
+    greatest = reduce("max", abs_(x), (-2, -1), True)
+    return where(eq(greatest, 0), 1, greatest)
+
+
+def _order(keys: Node, descending: bool) -> Node:
+    """The order of numbers in one dimension: [i] is the place of the i-th."""
+    size = keys.shape[-1]
+    mine, other = column_of(keys), reshape(keys, (*keys.shape[:-1], 1, size))
+    number = iota(size, int64)
+    earlier = lt(number, column_of(number))
+    before = gt(other, mine) if descending else lt(other, mine)
+    unequal = alu(ops.NOT, logical_or(lt(other, mine), gt(other, mine)))  # equal, or NaN
+    ahead = logical_or(before, logical_and(unequal, earlier))
+    rank = reduce("add", where(ahead, const(1, int64), const(0, int64)), -1)
+    return inverse_order(rank)
+
+
+def _taken(x: Node, order: Node) -> Node:
+    """The rows of x in an order."""
+    return gather(x, expand(column_of(order), x.shape), -2)
+
+
+# ---- symmetric matrices --------------------------------------------------------------------------
+def eigen(x: Node) -> list[Node]:
+    """[values, vectors] of symmetric (.., n, n), of which the lower triangle is read: the values
+    ascend, and column i of vectors belongs to value i."""
+    size = x.shape[-1]
+    assert isinstance(size, int)
+    if size == 0:
+        return [diagonal(x, 0, -2, -1), x]
+    scale = _scale(tril(x))
+    a = div(add(tril(x), turned(tril(x, -1))), scale)
+    start = expand(eye(size, dtype=x.dtype), a.shape)
+    a, start = _to_even(a, (-2, -1)), _to_even(start, (-2, -1))
+    width = size + size % 2
+    if width > size:  # the vector of the row that was added, by which it is found again
+        last = logical_and(eq(iota(width, int64), size), eq(column_of(iota(width, int64)), size))
+        start = where(last, 1, start)
+    off_diagonal = ne(iota(width, int64), column_of(iota(width, int64)))
+    bound = mul(sqrt(reduce("add", mul(a, a), (-2, -1))), _epsilon(x))
+
+    def goes_on(carry: Any) -> Node:
+        number, a, _ = carry
+        rest = reduce("max", where(off_diagonal, abs_(a), 0), (-2, -1))
+        unfinished = reduce("or", gt(rest, bound)) if rest.shape else gt(rest, bound)
+        return logical_and(lt(number, SWEEPS * (width - 1)), unfinished)
+
+    def turn(carry: Any) -> Any:
+        number, a, vectors = carry
+        first, second = _halves(diagonal(a, 0, -2, -1), -1)
+        upper = narrow(a, -2, 0, width // 2)
+        cosine, sine = _angles(first, second, diagonal(upper, width // 2, -2, -1))
+        a = _rotated(turned(_rotated(a, cosine, sine)), cosine, sine)
+        a = _moved_on(_moved_on(a, -2), -1)
+        return add(number, 1), a, _moved_on(_rotated(vectors, cosine, sine), -2)
+
+    _, a, vectors = while_loop(goes_on, turn, (const(0, int64), a, start))
+    values = diagonal(a, 0, -2, -1)
+    keys = values
+    if width > size:
+        keys = where(eq(reshape(narrow(vectors, -1, size, width), keys.shape), 1), math.inf, keys)
+    order = _order(keys, descending=False)
+    values = narrow(gather(values, order, -1), -1, 0, size)
+    vectors = narrow(narrow(_taken(vectors, order), -2, 0, size), -1, 0, size)
+    return [mul(values, reshape(scale, (*scale.shape[:-2], 1))), turned(vectors)]
+
+
+# ---- singular values -----------------------------------------------------------------------------
+def singular(x: Node, is_full: bool) -> list[Node]:
+    """[U, S, V^T] of (.., m, n); S descends. With `is_full` U and V are square."""
+    rows, columns = x.shape[-2:]
+    assert isinstance(rows, int) and isinstance(columns, int)
+    if rows < columns:
+        v, values, ut = singular(turned(x), is_full)
+        return [turned(ut), values, turned(v)]
+    if columns == 0:
+        width = rows if is_full else 0
+        u = expand(eye(rows, width, dtype=x.dtype), (*x.shape[:-2], rows, width))
+        return [u, diagonal(x, 0, -2, -1), narrow(x, -2, 0, 0)]
+    scale = _scale(x)
+    start = expand(eye(columns, dtype=x.dtype), (*x.shape[:-2], columns, columns))
+    parts, vectors = _orthogonal(_to_even(turned(div(x, scale)), (-2,)), _to_even(start, (-2,)))
+    squares = reduce("add", mul(parts, parts), -1)
+    added = eq(reduce("add", mul(vectors, vectors), -1), 0)
+    order = _order(where(added, -1, squares), descending=True)
+    parts = narrow(_taken(parts, order), -2, 0, columns)
+    vectors = narrow(_taken(vectors, order), -2, 0, columns)
+    values = sqrt(reduce("add", mul(parts, parts), -1))
+    # orthogonal columns are what QR makes of them; it also finds those that belong to 0
+    q, r = reflected(turned(parts), rows if is_full else columns)
+    main = pad(diagonal(r, 0, -2, -1), [*[(0, 0)] * (len(x.shape) - 2), (0, q.shape[-1] - columns)])
+    signs = where(lt(main, 0), const(-1, x.dtype), const(1, x.dtype))
+    u = mul(q, reshape(signs, (*signs.shape[:-1], 1, signs.shape[-1])))
+    return [u, mul(values, reshape(scale, (*scale.shape[:-2], 1))), vectors]
+
+
+def _orthogonal(parts: Node, vectors: Node) -> tuple[Node, Node]:
+    """The rows rotated until all are orthogonal, and the same rotations of `vectors`."""
+    width = parts.shape[-2]
+    assert isinstance(width, int)
+    epsilon = _epsilon(parts)
+    whole = mul(reduce("add", mul(parts, parts), (-2, -1), True), epsilon)
+    small = reshape(whole, (*whole.shape[:-2], 1))
+    bound = epsilon * max(4, width) ** 0.5
+
+    def goes_on(carry: Any) -> Node:
+        number, unfinished, _, _ = carry
+        inside = ne(remainder(number, width - 1), 0)
+        more = logical_or(logical_or(eq(number, 0), inside), unfinished)
+        return logical_and(lt(number, SWEEPS * (width - 1)), more)
+
+    def turn(carry: Any) -> Any:
+        number, unfinished, parts, vectors = carry
+        upper, lower = _halves(parts, -2)
+        first, second = (reduce("add", mul(half, half), -1) for half in (upper, lower))
+        product = reduce("add", mul(upper, lower), -1)
+        size = add(mul(sqrt(first), sqrt(second)), small)
+        rotated_now = reduce("or", gt(abs_(product), mul(size, bound)))
+        inside = ne(remainder(number, width - 1), 0)  # a sweep begins with none
+        unfinished = logical_or(logical_and(unfinished, inside), rotated_now)
+        angles = _angles(first, second, product)
+        parts, vectors = (_moved_on(_rotated(x, *angles), -2) for x in (parts, vectors))
+        return add(number, 1), unfinished, parts, vectors
+
+    carry = (const(0, int64), const(False, bool_), parts, vectors)
+    _, _, parts, vectors = while_loop(goes_on, turn, carry)
+    return parts, vectors

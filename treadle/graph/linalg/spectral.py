@@ -1,0 +1,203 @@
+"""Eigenvalues, singular values, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from treadle.graph import shapes
+from treadle.graph.build import const, iota, pad, reduce, reshape, where
+from treadle.graph.elementwise import add, div, eq, gt, maximum, mul, neg, sub
+from treadle.graph.linalg.factors import column_of, turned
+from treadle.graph.linalg.formula import Formula, matrices, opaque, square
+from treadle.graph.linalg.jacobi import eigen, known_sizes, singular
+from treadle.graph.linear import matmul
+from treadle.graph.movement import diagonal, narrow
+from treadle.graph.public import public
+from treadle.graph.reduction import sum_
+from treadle.ir.dtype import int64
+from treadle.ir.node import Node
+
+
+def row_of(x: Node) -> Node:
+    """(.., n) -> (.., 1, n)."""
+    return reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
+
+
+def _inverse_differences(values: Node) -> Node:
+    """1 / (x_j - x_i), 0 on the diagonal."""
+    number = iota(values.shape[-1], int64)
+    main = eq(number, column_of(number))
+    return where(main, 0, div(1, where(main, 1, sub(row_of(values), column_of(values)))))
+
+
+# ---- symmetric matrices --------------------------------------------------------------------------
+def _eigen_tangent(
+    sources: Sequence[Node], outputs: Sequence[Node], tangents: Sequence[Node]
+) -> list[Node]:
+    """With dA symmetric and P = V^T dA V: dw = diag P, dV = V (P / (w_j - w_i))."""
+    values, vectors = outputs
+    moved = mul(add(tangents[0], turned(tangents[0])), 0.5)
+    inner = matmul(matmul(turned(vectors), moved), vectors)
+    turn = mul(inner, _inverse_differences(values))
+    return [diagonal(inner, 0, -2, -1), matmul(vectors, turn)]
+
+
+EIGH = Formula("eigh", 1, _eigen_tangent)
+
+
+@public("eigh", source="PyTorch", method=False, linalg=True)
+def eigh(x: Node, UPLO: str = "L") -> tuple[Node, Node]:
+    """(eigenvalues, eigenvectors) of symmetric matrices (.., n, n): the values (.., n) ascend, and
+    the columns of the second are orthonormal. UPLO: which triangle is read, "L" or "U".
+
+    Signs of vectors, and bases of equal values, are not determined; the derivative of a vector that
+    belongs to two equal values is inf or NaN. The derivative is symmetric.
+
+    >>> linalg.eigh(Tensor([[2.0, 0.0], [0.0, 1.0]]))[0].tolist()
+    [1.0, 2.0]
+    """
+    a = square("eigh", x)
+    known_sizes("eigh", a)
+    if UPLO.upper() not in ("L", "U"):
+        raise ValueError(f"linalg.eigh: UPLO is 'L' or 'U', not {UPLO!r}")
+    is_lower = UPLO.upper() == "L"
+    values, vectors = opaque(lambda a: eigen(a if is_lower else turned(a)), (a,), EIGH)
+    return values, vectors
+
+
+@public("eigvalsh", source="PyTorch", method=False, linalg=True)
+def eigvalsh(x: Node, UPLO: str = "L") -> Node:
+    """The eigenvalues of symmetric matrices, ascending: the first result of `eigh`."""
+    return eigh(x, UPLO)[0]
+
+
+# ---- singular values -----------------------------------------------------------------------------
+def _singular_tangent(
+    sources: Sequence[Node], outputs: Sequence[Node], tangents: Sequence[Node]
+) -> list[Node]:
+    """With P = U^T dA V and F = 1 / (s_j^2 - s_i^2): ds = diag P,
+    dU = U (F (P S + S P^T)) + (1 - U U^T) dA V / S, and dV likewise with P^T."""
+    values, (moved,) = outputs[1], tangents
+    width = values.shape[-1]
+    u, v = narrow(outputs[0], -1, 0, width), turned(narrow(outputs[2], -2, 0, width))
+    inner = matmul(matmul(turned(u), moved), v)
+    factor = _inverse_differences(mul(values, values))
+
+    def side(vectors: Node, inner: Node, image: Node, whole: Node) -> Node:
+        scaled = mul(inner, row_of(values))
+        found = matmul(vectors, mul(factor, add(scaled, turned(scaled))))
+        if not shapes.same(vectors.shape[-2], width):
+            beyond = sub(image, matmul(vectors, inner))
+            found = add(found, div(beyond, row_of(values)))
+        rest = shapes.subtract(whole.shape[-1], width)
+        return pad(found, [*[(0, 0)] * (len(found.shape) - 1), (0, rest)])
+
+    by_u = side(u, inner, matmul(moved, v), outputs[0])
+    by_v = side(v, turned(inner), matmul(turned(moved), u), turned(outputs[2]))
+    return [by_u, diagonal(inner, 0, -2, -1), turned(by_v)]
+
+
+SVD = Formula("svd", 1, _singular_tangent)
+
+
+@public("svd", source="PyTorch", method=False, linalg=True)
+def svd(x: Node, full_matrices: bool = True) -> tuple[Node, Node, Node]:
+    """(U, S, Vh) with x == U @ diag(S) @ Vh: orthonormal columns of U and rows of Vh, singular
+    values S >= 0 that descend.
+
+    x: (.., m, n), k = min(m, n). U: (.., m, m), S: (.., k), Vh: (.., n, n); without
+    `full_matrices`, (.., m, k) and (.., k, n). Signs are not determined; the derivative of vectors
+    that belong to equal values is inf or NaN, and that of the vectors beyond k is taken to be 0.
+    """
+    (a,) = matrices("svd", x)
+    known_sizes("svd", a)
+    u, values, vh = opaque(lambda a: singular(a, full_matrices), (a,), SVD)
+    return u, values, vh
+
+
+@public("svdvals", source="PyTorch", method=False, linalg=True)
+def svdvals(x: Node) -> Node:
+    """The singular values of matrices, descending."""
+    return svd(x, full_matrices=False)[1]
+
+
+# ---- what follows from them ----------------------------------------------------------------------
+def _threshold(name: str, x: Node, values: Node, atol: Any, rtol: Any) -> Node:
+    """max(atol, rtol * the greatest value), as a column beside values. rtol is max(m, n) * epsilon
+    unless one of them is given."""
+    rows, columns = known_sizes(name, x)
+    if rtol is None:
+        epsilon = 2.0 ** (-52 if x.dtype.itemsize == 8 else -23)
+        if atol is None:
+            rtol = max(rows, columns) * epsilon
+        else:  # a positive atol counts alone
+            rtol = where(gt(atol, 0), 0, max(rows, columns) * epsilon)
+    some = values.shape[-1] != 0
+    greatest = reduce("max", values, -1) if some else const(0, x.dtype, values.shape[:-1])
+    found = maximum(const(0, x.dtype) if atol is None else atol, mul(greatest, rtol))
+    return reshape(found, (*found.shape, 1))
+
+
+def _pinv_tangent(
+    sources: Sequence[Node], outputs: Sequence[Node], tangents: Sequence[Node]
+) -> list[Node]:
+    """dP = -P dA P + P P^T dA^T (1 - A P) + (1 - P A) dA^T P^T P. Source: Golub and Pereyra, "The
+    differentiation of pseudo-inverses", 1973."""
+    a, (p,), (moved,) = sources[0], outputs, tangents
+    back = turned(moved)
+    left = matmul(matmul(p, turned(p)), back)
+    right = matmul(matmul(back, turned(p)), p)
+    first = add(neg(matmul(matmul(p, moved), p)), sub(left, matmul(matmul(left, a), p)))
+    return [add(first, sub(right, matmul(p, matmul(a, right))))]
+
+
+PINV = Formula("pinv", 1, _pinv_tangent)
+
+
+@public("pinv", source="PyTorch", method=False, linalg=True)
+def pinv(
+    x: Node, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Node:
+    """The pseudo-inverses of matrices: (.., m, n) -> (.., n, m).
+
+    Singular values up to max(atol, rtol * the greatest) count as 0; rtol (also called rcond) is
+    max(m, n) * epsilon unless a positive atol is given. hermitian: x is symmetric, of which the
+    lower triangle is read.
+    """
+    (a,) = matrices("pinv", x)
+    if 0 in known_sizes("pinv", a):
+        return turned(a)
+    rtol = rcond if rtol is None else rtol
+    tolerances = [t for t in (atol, rtol) if isinstance(t, Node)]
+
+    def inverse(a: Node, *given: Node) -> list[Node]:
+        left = iter(given)
+        own = [next(left) if isinstance(t, Node) else t for t in (atol, rtol)]
+        if hermitian:
+            values, vectors = eigen(a)
+            sizes = where(gt(values, 0), values, neg(values))
+            u, vh = vectors, turned(vectors)
+        else:
+            u, values, vh = singular(a, is_full=False)
+            sizes = values
+        counts = gt(sizes, _threshold("pinv", a, sizes, *own))
+        inverted = where(counts, div(1, where(counts, values, 1)), 0)
+        return [matmul(mul(turned(vh), row_of(inverted)), turned(u))]
+
+    return opaque(inverse, (a, *tolerances), PINV)[0]
+
+
+@public("matrix_rank", source="PyTorch", method=False, linalg=True, gradient="int")
+def matrix_rank(
+    x: Node, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Node:
+    """How many singular values are above max(atol, rtol * the greatest), int64; as `pinv`. tol: an
+    absolute tolerance alone."""
+    (a,) = matrices("matrix_rank", x)
+    if tol is not None:
+        atol, rtol = tol, 0
+    values = eigvalsh(a) if hermitian else svdvals(a)
+    sizes = where(gt(values, 0), values, neg(values))
+    counts = gt(sizes, _threshold("matrix_rank", a, sizes, atol, rtol))
+    return sum_(counts, -1)
