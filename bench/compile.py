@@ -126,13 +126,13 @@ CASES: dict[str, Callable[[], Run]] = {
 def measure(name: str) -> dict[str, float]:
     """Run one case in this process, which has not imported treadle yet."""
     imported = seconds(lambda: __import__("treadle"))
-    from treadle import log
+    from treadle import events
     from treadle.ir.node import toposort
 
     compiles: list[dict[str, Any]] = []
     schedules: list[dict[str, Any]] = []
     run = CASES[name]()
-    with log.listen("compile", compiles.append), log.listen("schedule", schedules.append):
+    with events.listen("compile", compiles.append), events.listen("schedule", schedules.append):
         cold = seconds(run)
         again = seconds(run)
     return {

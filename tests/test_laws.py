@@ -37,7 +37,7 @@ PLUGIN = -1  # treadle/backend/NAME/: found by name, imported by no floor
 FLOORS: dict[str, int] = {
     "treadle": TOP,
     "treadle.config": GROUND,
-    "treadle.log": GROUND,
+    "treadle.events": GROUND,
     "treadle.extras": GROUND,
     "treadle.errors": GROUND,
     "treadle.collector": GROUND,
@@ -53,6 +53,9 @@ FLOORS: dict[str, int] = {
     "treadle.face": FACE,
     "treadle.tensor": FACE,
     "treadle.linalg": FACE,
+    "treadle.exchange": FACE,
+    "treadle.interop": FACE,
+    "treadle.standard": FACE,
     "treadle.methods": FACE,
     "treadle.precision": FACE,
     "treadle.convert": FACE,

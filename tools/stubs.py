@@ -58,8 +58,10 @@ RESULTS = {"Node": "Tensor"}
 # kind of a public name -> the keyword arguments that the face adds (`methods.py`)
 ADDED = {
     "keyed": ["random_key: Any = ..."],
-    "creates": ["requires_grad: builtins.bool = False"],
+    "creates": ["device: str | None = None", "requires_grad: builtins.bool = False"],
+    "like": ["device: str | None = None", "requires_grad: builtins.bool = False"],
     "random": [
+        "device: str | None = None",
         "generator_key: builtins.int | None = None",
         "requires_grad: builtins.bool = False",
     ],

@@ -5,6 +5,7 @@
 [3.0, 5.0]
 """
 
+import math
 from typing import Any
 
 from treadle import linalg, methods  # methods gives Tensor its methods
@@ -31,6 +32,19 @@ from treadle.ir.dtype import (
 )
 from treadle.jit import jit
 from treadle.kernels import custom_kernel, custom_monoid
+from treadle.standard import VERSION as __array_api_version__
+from treadle.standard import (
+    Device,
+    asarray,
+    astype,
+    can_cast,
+    finfo,
+    from_dlpack,
+    iinfo,
+    isdtype,
+    result_type,
+)
+from treadle.standard import namespace_info as __array_namespace_info__
 from treadle.tensor import Tensor, enable_grad, no_grad
 from treadle.tools.debug import explain
 from treadle.transforms import (
@@ -55,6 +69,11 @@ from treadle.transforms import (
 
 __version__ = "0.1.0"
 
+# constants of the Array API standard, and its name of the dtype
+e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
+newaxis = None
+bool = bool_
+
 
 def __getattr__(name: str) -> Any:
     """The functions of the table of public names: `treadle.exp(x)`, `treadle.where(c, x, y)`. Each
@@ -70,11 +89,15 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Device",
     "JitError",
     "Tensor",
     "Variable",
+    "asarray",
+    "astype",
     "bfloat16",
     "bool_",
+    "can_cast",
     "checkpoint",
     "cond",
     "custom_jvp",
@@ -83,18 +106,23 @@ __all__ = [
     "custom_vjp",
     "enable_grad",
     "explain",
+    "finfo",
     "float8_e4m3",
     "float8_e5m2",
     "float16",
     "float32",
     "float64",
+    "from_dlpack",
     "grad",
     "hessian",
     "hvp",
+    "iinfo",
+    "inf",
     "int8",
     "int16",
     "int32",
     "int64",
+    "isdtype",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -102,7 +130,11 @@ __all__ = [
     "jvp",
     "linalg",
     "manual_seed",
+    "nan",
+    "newaxis",
     "no_grad",
+    "pi",
+    "result_type",
     "scan",
     "stop_gradient",
     "uint8",

@@ -35,10 +35,10 @@ from treadle.engine.realize import LOCK, realize
 from treadle.engine.recipe import Stale
 from treadle.engine.storage import memory
 from treadle.engine.trace import JitError
+from treadle.events import emit
 from treadle.generator import give_back, next_keys
 from treadle.graph.tree import Structure, flatten, unflatten
 from treadle.ir.ops import BUFFER
-from treadle.log import emit
 from treadle.tensor import Tensor
 from treadle.tracer import Given, Result, Traced, flows, trace_function
 

@@ -50,6 +50,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     selection,
     sorting,
     special,
+    standard,
     trigonometry,
 )
 from treadle.graph.linalg import factors, solving, spectral, triangular  # noqa: F401  (as those above)
@@ -68,7 +69,7 @@ OPERATORS = {
     "rshift": "bitwise_right_shift",
 }  # fmt: skip
 COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
-UNARY = {"neg": "neg", "invert": "bitwise_not", "abs": "abs"}
+UNARY = {"neg": "neg", "pos": "positive", "invert": "bitwise_not", "abs": "abs"}
 CASTS = {
     "float": dt.float32, "double": dt.float64, "half": dt.float16, "bfloat16": dt.bfloat16,
     "bool": dt.bool_, "char": dt.int8, "short": dt.int16, "int": dt.int32, "long": dt.int64,
@@ -145,11 +146,29 @@ def created(entry: Public) -> Callable[..., Any]:
     lifted = lift(entry)
 
     @wraps(lifted)
-    def run(*args: Any, requires_grad: bool = False, **named: Any) -> Any:
+    def run(
+        *args: Any, device: str | None = None, requires_grad: bool = False, **named: Any
+    ) -> Any:
         result = lifted(*args, **named)
+        if device is not None:
+            result = result.to_device(device)
         if requires_grad:
             result.requires_grad = True
         return result
+
+    return run
+
+
+def alike(entry: Public) -> Callable[..., Any]:
+    """A function that makes a tensor in the likeness of another, and on its device."""
+    make = created(entry)
+
+    @wraps(make)
+    def run(
+        x: Any, *args: Any, device: str | None = None, requires_grad: bool = False, **named: Any
+    ) -> Any:
+        place = x.device if device is None and isinstance(x, Tensor) else device
+        return make(x, *args, device=place, requires_grad=requires_grad, **named)
 
     return run
 
@@ -160,10 +179,14 @@ def drawn(entry: Public) -> Callable[..., Any]:
 
     @wraps(make)
     def run(
-        *args: Any, generator_key: int | None = None, requires_grad: bool = False, **named: Any
+        *args: Any,
+        generator_key: int | None = None,
+        device: str | None = None,
+        requires_grad: bool = False,
+        **named: Any,
     ) -> Any:
         key = generator.next_key() if generator_key is None else generator_key
-        return make(key, *args, requires_grad=requires_grad, **named)
+        return make(key, *args, device=device, requires_grad=requires_grad, **named)
 
     return run
 
@@ -310,6 +333,7 @@ KINDS: dict[str, Callable[[Public], Any]] = {
     "method": lift,
     "property": lambda entry: property(lift(entry)),
     "creates": lambda entry: staticmethod(created(entry)),
+    "like": alike,
     "random": lambda entry: staticmethod(drawn(entry)),
     "keyed": keyed,
     "reads": reading,

@@ -8,15 +8,17 @@ assignment, gradients.
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from treadle import convert, dims, generator
+from treadle import convert, dims, exchange, generator, interop
 from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine import inside
@@ -33,6 +35,9 @@ from treadle.ir import ops
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node, toposort
 from treadle.vocabulary import Vocabulary
+
+# of the Array API standard: each is part of the next
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 class _Mode(threading.local):
@@ -244,8 +249,44 @@ class Tensor(Vocabulary, Cell):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ValueError("a treadle tensor is always copied into a NumPy array")
+        if self.requires_grad:
+            raise RuntimeError(
+                "this tensor requires a gradient, which NumPy does not know: give x.detach(), or "
+                "join tensors by treadle.stack"
+            )
         array = self.numpy()
         return array if dtype is None else array.astype(dtype)
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
+        return interop.ufunc(self.__array_namespace__(), function, method, inputs, named)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        return interop.function(function, args, named)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        """The module `treadle`, whose functions follow the Array API standard 2024.12."""
+        if api_version is not None and api_version not in VERSIONS:
+            raise ValueError(
+                f"there is no version {api_version!r} of the Array API standard here; there are "
+                f"{', '.join(VERSIONS)}"
+            )
+        return sys.modules[__package__]
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The memory of this tensor as a capsule of DLPack, without a copy unless asked. This
+        library never overwrites it from then on; what others write there shows here."""
+        return exchange.lent(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's name of the memory's place: the CPU's, number 0."""
+        return exchange.CPU
 
     def __format__(self, spec: str) -> str:
         return format(self.item() if spec else repr(self), spec)
@@ -473,8 +514,10 @@ class Tensor(Vocabulary, Cell):
         saturated with NaN as 0, integers wrapped (docs/numerics.md)."""
         return self.to(dtype=dtype)
 
-    def to_device(self, device: str) -> Tensor:
-        """This tensor on another device (Array API)."""
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """This tensor on another device (Array API). NotImplementedError for a stream."""
+        if stream is not None:
+            raise NotImplementedError(f"to_device: stream={stream!r}: there are no streams here")
         return self.to(device=device)
 
     def cpu(self) -> Tensor:

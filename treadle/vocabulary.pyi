@@ -366,10 +366,20 @@ class Vocabulary:
     def masked_fill_(self, mask: Operand, value: Operand) -> Tensor:
         """`masked_fill`, with the result put into this tensor. Returns it."""
 
+    @overload
     def lerp(self, end: Operand, weight: Operand) -> Tensor:
         """From x to `end` by the part `weight`: x at 0, exactly `end` at 1."""
 
+    @overload
+    def lerp(self, *, stop: Operand, weight: Operand) -> Tensor:
+        """From x to `end` by the part `weight`: x at 0, exactly `end` at 1."""
+
+    @overload
     def lerp_(self, end: Operand, weight: Operand) -> Tensor:
+        """`lerp`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def lerp_(self, *, stop: Operand, weight: Operand) -> Tensor:
         """`lerp`, with the result put into this tensor. Returns it."""
 
     def reshape(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
@@ -514,13 +524,27 @@ class Vocabulary:
     ) -> Tensor:
         """`flip`, with the result put into this tensor. Returns it."""
 
+    @overload
     def roll(
         self, shifts: Any, dims: Any = None, *, dim: Any = ..., axes: Any = ..., axis: Any = ...
     ) -> Tensor:
         """Moved by `shifts` places along `dims`, what leaves at the end entering at the start."""
 
+    @overload
+    def roll(
+        self, *, shift: Any, dims: Any = None, dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """Moved by `shifts` places along `dims`, what leaves at the end entering at the start."""
+
+    @overload
     def roll_(
         self, shifts: Any, dims: Any = None, *, dim: Any = ..., axes: Any = ..., axis: Any = ...
+    ) -> Tensor:
+        """`roll`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def roll_(
+        self, *, shift: Any, dims: Any = None, dim: Any = ..., axes: Any = ..., axis: Any = ...
     ) -> Tensor:
         """`roll`, with the result put into this tensor. Returns it."""
 
@@ -648,16 +672,16 @@ class Vocabulary:
     ) -> Tensor:
         """`diagonal`, with the result put into this tensor. Returns it."""
 
-    def tril(self, diagonal: builtins.int = 0) -> Tensor:
+    def tril(self, diagonal: builtins.int = 0, *, k: builtins.int = ...) -> Tensor:
         """The last two dimensions with 0 above the given diagonal."""
 
-    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
+    def tril_(self, diagonal: builtins.int = 0, *, k: builtins.int = ...) -> Tensor:
         """`tril`, with the result put into this tensor. Returns it."""
 
-    def triu(self, diagonal: builtins.int = 0) -> Tensor:
+    def triu(self, diagonal: builtins.int = 0, *, k: builtins.int = ...) -> Tensor:
         """The last two dimensions with 0 below the given diagonal."""
 
-    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
+    def triu_(self, diagonal: builtins.int = 0, *, k: builtins.int = ...) -> Tensor:
         """`triu`, with the result put into this tensor. Returns it."""
 
     def exp(self) -> Tensor:
@@ -1638,6 +1662,7 @@ class Vocabulary:
         dtype: DTypeLike | None = None,
         size: Any = ...,
         shape: Any = ...,
+        device: str | None = None,
         generator_key: builtins.int | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
@@ -1651,6 +1676,7 @@ class Vocabulary:
         dtype: DTypeLike | None = None,
         size: Any = ...,
         shape: Any = ...,
+        device: str | None = None,
         generator_key: builtins.int | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
@@ -1662,6 +1688,7 @@ class Vocabulary:
         dtype: DTypeLike | None = None,
         size: Any = ...,
         shape: Any = ...,
+        device: str | None = None,
         generator_key: builtins.int | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
@@ -1675,6 +1702,7 @@ class Vocabulary:
         dtype: DTypeLike | None = None,
         size: Any = ...,
         shape: Any = ...,
+        device: str | None = None,
         generator_key: builtins.int | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
@@ -1688,6 +1716,7 @@ class Vocabulary:
         *,
         dtype: DTypeLike | None = None,
         shape: Any = ...,
+        device: str | None = None,
         generator_key: builtins.int | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
@@ -1699,6 +1728,7 @@ class Vocabulary:
         n: builtins.int,
         *,
         dtype: DTypeLike | None = None,
+        device: str | None = None,
         generator_key: builtins.int | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
@@ -2863,6 +2893,7 @@ class Vocabulary:
         fill_value: builtins.bool | builtins.int | builtins.float,
         *,
         dtype: DTypeLike | None = None,
+        device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """A tensor of a shape filled with one number, which decides the dtype unless one is
@@ -2875,6 +2906,7 @@ class Vocabulary:
         shape: Any,
         fill_value: builtins.bool | builtins.int | builtins.float,
         dtype: DTypeLike | None = None,
+        device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """A tensor of a shape filled with one number, which decides the dtype unless one is
@@ -2886,6 +2918,7 @@ class Vocabulary:
         dtype: DTypeLike | None = None,
         size: Any = ...,
         shape: Any = ...,
+        device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """A tensor of zeros. (`empty` is zeros too: there is no memory without values.)"""
@@ -2896,6 +2929,7 @@ class Vocabulary:
         dtype: DTypeLike | None = None,
         size: Any = ...,
         shape: Any = ...,
+        device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """A tensor of zeros. (`empty` is zeros too: there is no memory without values.)"""
@@ -2906,43 +2940,47 @@ class Vocabulary:
         dtype: DTypeLike | None = None,
         size: Any = ...,
         shape: Any = ...,
+        device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """A tensor of ones."""
 
-    def zeros_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+    def zeros_like(
+        self,
+        *,
+        dtype: DTypeLike | None = None,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
         """Zeros in the shape of x, and of its dtype unless one is given."""
 
-    def zeros_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`zeros_like`, with the result put into this tensor. Returns it."""
-
-    def empty_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+    def empty_like(
+        self,
+        *,
+        dtype: DTypeLike | None = None,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
         """Zeros in the shape of x, and of its dtype unless one is given."""
 
-    def empty_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`empty_like`, with the result put into this tensor. Returns it."""
-
-    def ones_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+    def ones_like(
+        self,
+        *,
+        dtype: DTypeLike | None = None,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
         """Ones in the shape of x, and of its dtype unless one is given."""
-
-    def ones_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`ones_like`, with the result put into this tensor. Returns it."""
 
     def full_like(
         self,
         fill_value: builtins.bool | builtins.int | builtins.float,
         *,
         dtype: DTypeLike | None = None,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
     ) -> Tensor:
         """One number in the shape of x, and of its dtype unless one is given."""
-
-    def full_like_(
-        self,
-        fill_value: builtins.bool | builtins.int | builtins.float,
-        *,
-        dtype: DTypeLike | None = None,
-    ) -> Tensor:
-        """`full_like`, with the result put into this tensor. Returns it."""
 
     @staticmethod
     def eye(
@@ -2950,6 +2988,7 @@ class Vocabulary:
         m: Size | None = None,
         *,
         dtype: DTypeLike | None = None,
+        device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """The matrix of n rows and m columns (n unless given) with ones on its diagonal."""
@@ -2961,11 +3000,14 @@ class Vocabulary:
         step: Any = 1,
         *,
         dtype: DTypeLike | None = None,
+        stop: Any = ...,
+        device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """start, start + step .. up to, without, `end`; with one number, from 0 up to it. int64 if
         all numbers are ints, else float32; an integer `dtype` truncates the numbers first."""
 
+    @overload
     @staticmethod
     def linspace(
         start: Any,
@@ -2973,6 +3015,35 @@ class Vocabulary:
         steps: builtins.int,
         *,
         dtype: DTypeLike | None = None,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or
+        0-d tensors."""
+
+    @overload
+    @staticmethod
+    def linspace(
+        start: Any,
+        *,
+        stop: Any,
+        steps: builtins.int,
+        dtype: DTypeLike | None = None,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or
+        0-d tensors."""
+
+    @overload
+    @staticmethod
+    def linspace(
+        start: Any,
+        end: Any,
+        *,
+        num: builtins.int,
+        dtype: DTypeLike | None = None,
+        device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or
@@ -3120,10 +3191,10 @@ class Vocabulary:
     ) -> Tensor:
         """`diag_embed`, with the result put into this tensor. Returns it."""
 
-    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+    def diag(self, diagonal: builtins.int = 0, *, k: builtins.int = ...) -> Tensor:
         """Of a vector the matrix with it on a diagonal; of a matrix that diagonal."""
 
-    def diag_(self, diagonal: builtins.int = 0) -> Tensor:
+    def diag_(self, diagonal: builtins.int = 0, *, k: builtins.int = ...) -> Tensor:
         """`diag`, with the result put into this tensor. Returns it."""
 
     def diagflat(self, offset: builtins.int = 0) -> Tensor:
@@ -3173,6 +3244,7 @@ class Vocabulary:
         step: builtins.int = 1,
         *,
         axis: builtins.int = ...,
+        stop: Any = ...,
     ) -> Tensor:
         """x with `src` in the place of the elements start:end:step along a dimension."""
 
@@ -3185,6 +3257,7 @@ class Vocabulary:
         step: builtins.int = 1,
         *,
         axis: builtins.int = ...,
+        stop: Any = ...,
     ) -> Tensor:
         """`slice_scatter`, with the result put into this tensor. Returns it."""
 
@@ -3195,6 +3268,8 @@ class Vocabulary:
         diagonal: builtins.int = 0,
         *,
         dtype: DTypeLike | None = None,
+        k: builtins.int = ...,
+        device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """A matrix of r rows and c columns (r unless given): 1 on and below a diagonal, 0 above."""
@@ -3206,6 +3281,7 @@ class Vocabulary:
         offset: builtins.int = 0,
         *,
         dtype: DTypeLike | None = None,
+        device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """The indices of the elements on and below a diagonal of a matrix of `row` rows and `col`
@@ -3218,6 +3294,7 @@ class Vocabulary:
         offset: builtins.int = 0,
         *,
         dtype: DTypeLike | None = None,
+        device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """The indices of the elements on and above a diagonal of a matrix of `row` rows and `col`
@@ -3631,6 +3708,7 @@ class Vocabulary:
         dtype: DTypeLike | None = None,
         size: Any = ...,
         shape: Any = ...,
+        device: str | None = None,
         generator_key: builtins.int | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
@@ -3644,6 +3722,7 @@ class Vocabulary:
         dtype: DTypeLike | None = None,
         size: Any = ...,
         shape: Any = ...,
+        device: str | None = None,
         generator_key: builtins.int | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
@@ -3656,6 +3735,7 @@ class Vocabulary:
         dtype: DTypeLike | None = None,
         size: Any = ...,
         shape: Any = ...,
+        device: str | None = None,
         generator_key: builtins.int | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
@@ -3668,6 +3748,7 @@ class Vocabulary:
         dtype: DTypeLike | None = None,
         size: Any = ...,
         shape: Any = ...,
+        device: str | None = None,
         generator_key: builtins.int | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
@@ -3959,7 +4040,11 @@ class Vocabulary:
 
     @staticmethod
     def einsum(
-        equation: str, *_tensors: Any, tensors: Any = ..., requires_grad: builtins.bool = False
+        equation: str,
+        *_tensors: Any,
+        tensors: Any = ...,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
     ) -> Tensor:
         """The sum of products that an equation names: `einsum("bij,bjk->bik", x, y)`."""
 
@@ -4167,6 +4252,9 @@ class Vocabulary:
 
     def logaddexp_(self, other: Operand) -> Tensor:
         """`logaddexp`, with the result put into this tensor. Returns it."""
+
+    def conj(self) -> Tensor:
+        """The complex conjugate, which of a real number is the number."""
 
     def asin(self) -> Tensor:
         """The angle, in radians from -pi/2 to pi/2, whose sine is x; NaN outside [-1, 1]."""
@@ -4495,6 +4583,9 @@ class Vocabulary:
 
     def __neg__(self) -> Tensor:
         """-x."""
+
+    def __pos__(self) -> Tensor:
+        """x itself, `+x`."""
 
     def __invert__(self) -> Tensor:
         """x with every bit turned over, `~`; of bools: not."""

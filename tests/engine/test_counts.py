@@ -16,9 +16,9 @@ from treadle import Tensor, Variable, config, nn, scan
 from treadle.backend.interp import program as interpreter
 from treadle.engine import device, programs, storage
 from treadle.engine.cell import cells
+from treadle.events import listen
 from treadle.ir import node as nodes
 from treadle.ir import ops
-from treadle.log import listen
 from treadle.schedule.plan import Schedule
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "examples"))

@@ -20,7 +20,7 @@ from treadle import Tensor, config, nn, no_grad
 from treadle.engine import compile as engine_compile
 from treadle.engine import device, disk, programs
 from treadle.engine import program as engine_program
-from treadle.log import listen
+from treadle.events import listen
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -338,7 +338,7 @@ SOFTMAX = """
 import sys
 import numpy as np
 from treadle import Tensor
-from treadle.log import listen
+from treadle.events import listen
 seen = {"compile": 0, "cache.hit": 0, "cache.damaged": 0}
 def count(data):
     seen[data["event"]] += data.get("kernels", 1)

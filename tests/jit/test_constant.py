@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treadle import Tensor, Variable, checkpoint, cond, grad, jit, log, nn, no_grad, scan
+from treadle import Tensor, Variable, checkpoint, cond, events, grad, jit, nn, no_grad, scan
 from treadle.engine import capture
 from treadle.engine.constant import Division
 from treadle.engine.storage import allocator, memory
@@ -372,7 +372,7 @@ def test_a_change_does_not_trace_again() -> None:
     model, x = Mixed(), draw(4, 8)
     f = jit(model)
     traces: list[Any] = []
-    with no_grad(), log.listen("trace", traces.append):
+    with no_grad(), events.listen("trace", traces.append):
         for _ in range(3):
             f(x)
             model.weight.mul_(2)

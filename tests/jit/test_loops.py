@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import treadle
-from treadle import Tensor, Variable, cond, config, grad, jit, log, nn, scan, while_loop
+from treadle import Tensor, Variable, cond, config, events, grad, jit, nn, scan, while_loop
 from treadle.schedule.plan import FOREVER, Loop
 
 
@@ -25,7 +25,7 @@ def count_to(n: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
 def test_as_many_trips_as_it_takes_without_another_trace() -> None:
     traces: list[Any] = []
     captured = jit(count_to)
-    with log.listen("trace", traces.append):
+    with events.listen("trace", traces.append):
         for trips in (3, 0, 100_000, 1):
             count, x = captured(Tensor(trips), Tensor(4.0))
             want = 2 + 2 * 0.5**trips
@@ -35,7 +35,7 @@ def test_as_many_trips_as_it_takes_without_another_trace() -> None:
 
 def test_ten_trips_and_a_hundred_thousand_are_one_program() -> None:
     found: list[Any] = []
-    with log.listen("schedule", found.append):
+    with events.listen("schedule", found.append):
         for trips in (10, 100_000):
             count, _ = count_to(Tensor(np.array(trips)), Tensor(1.0))
             assert count.item() == trips

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treadle import JitError, Tensor, Variable, grad, jit, log, manual_seed, nn, no_grad, scan
+from treadle import JitError, Tensor, Variable, events, grad, jit, manual_seed, nn, no_grad, scan
 
 
 def numbers(*values: float) -> Tensor:
@@ -30,12 +30,12 @@ def counted() -> Iterator[dict[str, int]]:
         counts[data["event"]] += 1
 
     for event in counts:
-        log.listeners.setdefault(event, []).append(count)
+        events.listeners.setdefault(event, []).append(count)
     try:
         yield counts
     finally:
         for event in counts:
-            log.listeners[event].remove(count)
+            events.listeners[event].remove(count)
 
 
 # ---- what changes between calls ------------------------------------------------------------------
@@ -65,7 +65,7 @@ def test_a_flag_of_an_object_is_guarded_and_the_reason_is_told() -> None:
     f = jit(lambda x: drop(x))
     f(numbers(1, 2))
     reasons: list[str] = []
-    with log.listen("retrace", lambda data: reasons.append(data["reason"])):
+    with events.listen("retrace", lambda data: reasons.append(data["reason"])):
         drop.eval()
         assert f(numbers(1, 2)).tolist() == [1, 2]
     assert len(reasons) == 1

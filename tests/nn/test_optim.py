@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treadle import Tensor, log, nn, no_grad
+from treadle import Tensor, events, nn, no_grad
 from treadle.engine import programs, realize
 from treadle.nn.optim import SGD, Adam, AdamW, Optimizer
 
@@ -127,7 +127,7 @@ def programs_built() -> Iterator[list[Any]]:
     """A list that grows by one for each program that is scheduled inside the block."""
     programs.kept.clear()
     built: list[Any] = []
-    with log.listen("schedule", built.append):
+    with events.listen("schedule", built.append):
         yield built
 
 

@@ -55,6 +55,8 @@ class Closed:
         pending = [cell for cell in self.cells if not settled(cell)]
         if pending:
             realize(pending)
+        for cell in self.owners:
+            memory.recover(cell.node)
         for cell, kind, slot in zip(self.cells, self.kinds, self.slots, strict=True):
             now = _kind(cell, cell.node)
             if now != kind:
@@ -86,6 +88,8 @@ class Closed:
                 "attribute: pass x.clone(), or use it in one of the two ways only"
             )
         more = [arguments[position] for position in self.arguments]
+        for cell in more:
+            memory.recover(cell.node)
         if held_elsewhere(self.owners) or (more and held_elsewhere(more)):
             _release([*self.owners, *more])
             if memory.moves != self.moves or puts[0] != self.puts:

@@ -18,9 +18,9 @@ from pathlib import Path
 from treadle import config, extras
 from treadle.backend.base import Backend, Function, Library
 from treadle.engine import disk
+from treadle.events import emit, wanted
 from treadle.ir import ops, text
 from treadle.ir.node import Node
-from treadle.log import emit, wanted
 
 PACKAGE = Path(__file__).resolve().parent.parent
 FORMAT = "2"  # of the files

@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from treadle import config
-from treadle.log import emit
+from treadle.events import emit
 
 DIGEST = 16  # bytes
 LIMIT_BYTES = 512 << 20  # of all files

@@ -122,14 +122,18 @@ class Gradients:
         self.moves = memory.moves
 
     def _free(self, before: Sequence[Any]) -> list[Any]:
-        """What was made by the last call, where nobody else holds it; None elsewhere."""
+        """What was made by the last call, where nobody else holds or sees it; None elsewhere."""
         made = self.made
         if not made:
             return [None] * len(self.new)
         counts = map(getrefcount, made)
         known = zip(made, self.before, before, references(made), counts, strict=True)
         return [
-            own if leaf == ALONE and count == IN_LIST + (old is own) + 2 * (now is own) else None
+            own
+            if leaf == ALONE
+            and count == IN_LIST + (old is own) + 2 * (now is own)
+            and not memory[own.node].lent
+            else None
             for own, old, now, leaf, count in known
         ]
 

@@ -18,9 +18,9 @@ from treadle import config
 from treadle.backend.base import Backend
 from treadle.engine.compile import Compiler
 from treadle.engine.storage import ALIGNMENT, Buffer, memory
+from treadle.events import emit
 from treadle.ir import index, ops
 from treadle.ir.node import Node, toposort
-from treadle.log import emit
 from treadle.schedule.plan import BufferInfo, Call, Item, Loop, Schedule
 
 Size = int | Node

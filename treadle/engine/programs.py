@@ -16,11 +16,11 @@ from treadle.engine import device as devices
 from treadle.engine.compile import Compiler
 from treadle.engine.normal import Normal
 from treadle.engine.program import Program
+from treadle.events import emit, wanted
 from treadle.graph import simplify
 from treadle.ir import passes
 from treadle.ir.node import Node
 from treadle.ir.passes import Pass
-from treadle.log import emit, wanted
 from treadle.schedule.schedule import schedule as make_schedule
 
 MOST = 512  # kept Programs; the one used longest ago goes first

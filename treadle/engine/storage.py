@@ -112,6 +112,12 @@ class Buffer:
         new.assign(self)
         return new
 
+    def lend(self) -> None:
+        """The memory is others' too from now on, and lives as long as they want."""
+        if not self.lent:
+            self.lent = True
+            allocator.in_use -= self.memory.nbytes
+
     def assign(self, other: Buffer) -> None:
         """Take over the bytes of another buffer of this size."""
         self.memory[: self.nbytes] = other.memory[: self.nbytes]
@@ -238,6 +244,20 @@ class _Memory:
         self.buffers[slot] = buffer
         if self.deferred.pop(slot, None) is not None:
             del self.waiting[slot]
+
+    def lend(self, leaf: Node) -> Buffer:
+        """The memory of a leaf, which others may read and write from now on."""
+        buffer = self[leaf]
+        buffer.lend()
+        self.moves += 1  # captured functions look again at what they overwrite
+        self.disturb()
+        return buffer
+
+    def recover(self, leaf: Node) -> None:
+        """Give a leaf that is about to be overwritten memory of its own, if others see its own."""
+        buffer = self[leaf]
+        if buffer.lent:
+            self.fill(leaf, buffer.copy())
 
     def __getitem__(self, leaf: Node) -> Buffer:
         try:

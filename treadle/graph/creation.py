@@ -41,25 +41,25 @@ def ones(*size: Any, dtype: DType | None = None) -> Node:
     return const(1, dtype or float32, check_sizes(as_shape(*size), "ones"))
 
 
-@public("zeros_like", source="PyTorch", namespace=True, aliases=("empty_like",))
+@public("zeros_like", source="PyTorch", namespace=True, kind="like", aliases=("empty_like",))
 def zeros_like(x: Node, *, dtype: DType | None = None) -> Node:
     """Zeros in the shape of x, and of its dtype unless one is given."""
     return const(0, dtype or x.dtype, x.shape)
 
 
-@public("ones_like", source="PyTorch", namespace=True)
+@public("ones_like", source="PyTorch", namespace=True, kind="like")
 def ones_like(x: Node, *, dtype: DType | None = None) -> Node:
     """Ones in the shape of x, and of its dtype unless one is given."""
     return const(1, dtype or x.dtype, x.shape)
 
 
-@public("full_like", source="PyTorch", namespace=True)
+@public("full_like", source="PyTorch", namespace=True, kind="like")
 def full_like(x: Node, fill_value: bool | int | float, *, dtype: DType | None = None) -> Node:
     """One number in the shape of x, and of its dtype unless one is given."""
     return const(_filling(fill_value), dtype or x.dtype, x.shape)
 
 
-@public("eye", source="PyTorch", namespace=True, kind="creates")
+@public("eye", source="PyTorch", kind="creates")
 def eye(n: Dim, m: Dim | None = None, *, dtype: DType | None = None) -> Node:
     """The matrix of n rows and m columns (n unless given) with ones on its diagonal."""
     rows, columns = check_sizes((as_dim(n), as_dim(n if m is None else m)), "eye")
@@ -111,7 +111,7 @@ def _end(number: Any, dtype: DType) -> Node:
     return cast(number, dtype) if isinstance(number, Node) else const(float(number), dtype)
 
 
-@public("linspace", source="PyTorch", namespace=True, kind="creates")
+@public("linspace", source="PyTorch", kind="creates")
 def linspace(start: Any, end: Any, steps: int, *, dtype: DType | None = None) -> Node:
     """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or 0-d
     tensors."""

@@ -442,7 +442,7 @@ def minimum(x: Operand, other: Operand) -> Node:
     return alu(ops.MIN, x, other)
 
 
-@public("clamp", source="PyTorch", namespace=True, aliases=("clip",))
+@public("clamp", source="PyTorch", aliases=("clip",))
 def clamp(x: Operand, min: Operand = None, max: Operand = None) -> Node:
     """x brought into [min, max]; a limit may be a number, a tensor, or None (no limit); `max` wins
     where min > max. NaN stays NaN. The derivative is 1 at a limit."""

@@ -37,7 +37,7 @@ _MANY = 8  # from so many parts on, `cat` stores each part into the result inste
 
 
 # ---- shape ---------------------------------------------------------------------------------------
-@public("reshape", source="PyTorch", namespace=True, aliases=("view",))
+@public("reshape", source="PyTorch", aliases=("view",))
 def reshape_method(x: Node, *shape: Any) -> Node:
     """The elements in row-major order in another shape, given as sizes or as one tuple; one size
     may be -1. Never shares memory in a way that a write could show."""
@@ -232,7 +232,7 @@ def listed(tensors: tuple[Any, ...], dim: Any, name: str) -> tuple[list[Node], A
     return found, (rest[0] if rest else 0 if dim is None else dim)
 
 
-@public("cat", source="PyTorch", aliases=("concat", "concatenate"), namespace=True)
+@public("cat", source="PyTorch", aliases=("concat", "concatenate"))
 def cat(*tensors: Any, dim: int | None = None) -> Node:
     """Tensors joined along a dimension (0 unless given); their other sizes are equal. Takes a list
     or several tensors; dtypes are promoted."""

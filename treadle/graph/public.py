@@ -25,6 +25,10 @@ SPELLINGS = {
     "shape": ("size",),
     "size": ("shape",),
     "repeats": ("sizes",),
+    "shifts": ("shift",),
+    "diagonal": ("k",),
+    "end": ("stop",),
+    "steps": ("num",),
 }
 _VARIADIC = 0x04  # the flag of a code object that has `*arguments`
 
@@ -38,11 +42,11 @@ class Public:
     function: what the face calls, with nodes for tensors. source: the project or standard whose
     semantics it follows. gradient: "yes"; "no" (the derivative is zero almost everywhere, or there
     is none); "int" (the result is an integer or a bool). kind: "method"; "property" (a method
-    without parentheses); "creates" (takes no tensor: a static method); "random" (creates, and its
-    first argument is a key that the face draws); "keyed" (a method that may draw: the face gives
-    its keyword `random_key` a function that does); "reads" (a method whose result's size may depend
-    on values: the face gives its keyword `read` a function that runs and reads them, see
-    `masks.py`).
+    without parentheses); "creates" (takes no tensor: a static method); "like" (creates, as the
+    tensor that is its first argument); "random" (creates, and its first argument is a key that the
+    face draws); "keyed" (a method that may draw: the face gives its keyword `random_key` a function
+    that does); "reads" (a method whose result's size may depend on values: the face gives its
+    keyword `read` a function that runs and reads them, see `masks.py`).
     """
 
     name: str

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from treadle import config
+from treadle.events import emit, wanted
 from treadle.ir.verify import verify
-from treadle.log import emit, wanted
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from treadle import config, extras, log
+from treadle import config, events, extras
 from treadle.engine import realize as engine
 from treadle.engine.cell import Cell
 from treadle.engine.estimate import Estimate, estimate, total_of
@@ -166,4 +166,4 @@ LISTENERS = {
 
 
 for event, listener in LISTENERS.items():
-    log.listeners.setdefault(event, []).append(listener)
+    events.listeners.setdefault(event, []).append(listener)
