@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import build as b
-from treadle.graph import convolution, embeddings, losses, neural, normalization, pools
+from treadle.graph import (
+    convolution,
+    embeddings,
+    losses,
+    neural,
+    normalization,
+    pools,
+    resampling,
+)
 from treadle.graph.grad import gradients
 from treadle.graph.public import METHODS
 from treadle.ir import index, ops
@@ -716,3 +724,10 @@ def test_everything_is_public() -> None:
         n.op for n in toposort(METHODS["conv2d"].function(z(1, 1, 4, 4), z(1, 1, 2, 2)))
     }
     assert neural.softmax(z(2, 3)).dtype is float32
+
+
+def test_resized_bytes_are_bytes() -> None:
+    x = np.array([[[[0, 255], [10, 20]]]], dtype=np.uint8)
+    found = values(lambda x: resampling.interpolate(x, (2, 3), mode="bilinear"), x)
+    assert found.dtype == np.uint8
+    assert found.tolist() == [[[[0, 128, 255], [10, 15, 20]]]]

@@ -30,12 +30,13 @@ from treadle.graph.elementwise import (
     maximum,
     minimum,
     mul,
+    round_,
     sub,
 )
 from treadle.graph.pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from treadle.graph.public import public
 from treadle.graph.shapes import Dim
-from treadle.ir.dtype import DType, float32, int64
+from treadle.ir.dtype import DType, float32, int64, uint8
 from treadle.ir.node import Node
 
 # mode -> the numbers of spatial dimensions that it is for
@@ -86,10 +87,11 @@ def interpolate(
     if mode == "area":
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[count - 1](x, sizes)
     smooth = mode in _SMOOTH
+    rounds = smooth and x.dtype is uint8  # images stay images: PyTorch rounds along each dimension
     whole = as_float(x) if smooth else x
     result = cast(whole, whole.dtype.accumulator) if smooth else whole
-    for number, (new, factor) in enumerate(zip(sizes, factors)):
-        axis = 2 + number
+    for number in reversed(range(count)):
+        axis, new, factor = 2 + number, sizes[number], factors[number]
         old = known_size(x.shape[axis])
         if not smooth and new and new % old == 0 and factor in (None, 1 / (new // old)):
             result = _repeated(result, axis, new // old)
@@ -98,7 +100,8 @@ def interpolate(
         taps = _TAPS[mode](old, new, factor, bool(align_corners), wide)
         if new != old or factor not in (None, 1.0):
             result = _resampled(result, axis, taps)
-    return cast(result, whole.dtype)
+            result = clamp(round_(result), 0, 255) if rounds else result
+    return cast(result, uint8 if rounds else whole.dtype)
 
 
 def known_size(size: Dim, name: str = "interpolate") -> int:
