@@ -1,7 +1,7 @@
 """DLPack: memory that libraries share, in both directions (https://dmlc.github.io/dlpack).
 
-NumPy makes and reads the capsules. It has no bfloat16: such numbers travel as uint16, and the code
-of the element type in the capsule is changed on the way.
+NumPy makes and reads the capsules. It has no bfloat16 and no float8: such numbers travel as
+unsigned integers, and the code of the element type in the capsule is changed on the way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 CPU = (1, 0)  # DLPack's number of the device, and which of them
 # where the code of the element type stands in a managed tensor, by the name of its capsule
 CODE_AT = {b"dltensor": 20, b"dltensor_versioned": 52}
-UNSIGNED, BRAIN = 1, 4  # codes of element types
+UNSIGNED = 1  # the code of an element type; and those of the types that NumPy has not
+CODES = {dt.bfloat16: 4, dt.float8_e4m3: 10, dt.float8_e5m2: 12}
 
 _name = ctypes.pythonapi.PyCapsule_GetName
 _name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
@@ -78,8 +79,8 @@ def lent(
             buffer = memory.lend(tensor.node)
         array = buffer.array(tensor.dtype, dims.values(tensor.node.shape, tensor.bindings))
     capsule = array.__dlpack__(max_version=max_version)
-    if tensor.dtype is dt.bfloat16:
-        _code(capsule).value = BRAIN
+    if tensor.dtype in CODES:
+        _code(capsule).value = CODES[tensor.dtype]
     return capsule
 
 
@@ -92,11 +93,11 @@ def taken(x: Any, copy: bool | None = None) -> Node:
         raise BufferError(f"from_dlpack: memory of DLPack's device {where} is not the CPU's")
     capsule = _capsule(x)
     code = _code(capsule)
-    brain = code.value == BRAIN
-    if brain:
+    special = next((dtype for dtype, known in CODES.items() if code.value == known), None)
+    if special is not None:
         code.value = UNSIGNED
     array = np.from_dlpack(_Offered(capsule))
-    dtype = dt.bfloat16 if brain else dt.from_numpy(array.dtype)
+    dtype = special or dt.from_numpy(array.dtype)
     usable = array.flags.c_contiguous and array.size and not array.ctypes.data % ALIGNMENT
     if copy or not usable:
         if copy is False:

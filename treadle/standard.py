@@ -106,7 +106,7 @@ KINDS: dict[str, tuple[DType, ...]] = {
 }
 KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
 KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex floating"]
-HALVES = (dt.float16, dt.bfloat16)  # "real floating" too, but not the standard's
+NARROW = (dt.float16, dt.bfloat16, *dt.FLOAT8)  # "real floating" too, but not the standard's
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -121,7 +121,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, tuple):
         return any(isdtype(own, each) for each in kind)
     if isinstance(kind, str) and kind in KINDS:
-        return own in KINDS[kind] or (own in HALVES and kind in ("real floating", "numeric"))
+        return own in KINDS[kind] or (own in NARROW and kind in ("real floating", "numeric"))
     if isinstance(kind, str) and kind not in dt.BY_NAME:
         raise ValueError(f"isdtype: there is no kind {kind!r}; there are {', '.join(KINDS)}")
     return own is convert.as_dtype(kind)
@@ -183,16 +183,19 @@ class finfo:
         own = _dtype_of(type)
         if own not in DIGITS:
             raise TypeError(f"finfo is of floating dtypes, not {own}; iinfo is of integers")
-        digits, exponent = DIGITS[own]
+        digits, exponent, least = DIGITS[own]
         most = math.ldexp(2.0 - 2.0**-digits, exponent)
-        values = (own.bits, 2.0**-digits, most, -most, 2.0 ** (1 - exponent), own)
+        if math.isfinite(own.max):  # its greatest pattern is NaN, and there is no infinity
+            most = float(own.max)
+        values = (own.bits, 2.0**-digits, most, -most, 2.0**least, own)
         for name, value in zip(self.__dataclass_fields__, values):
             object.__setattr__(self, name, value)
 
 
-# bits of the fraction, greatest exponent
+# bits of the fraction, greatest exponent, least of a normal number
 DIGITS = {
-    dt.float16: (10, 15), dt.bfloat16: (7, 127), dt.float32: (23, 127), dt.float64: (52, 1023),
+    dt.float8_e4m3: (3, 8, -6), dt.float8_e5m2: (2, 15, -14), dt.float16: (10, 15, -14),
+    dt.bfloat16: (7, 127, -126), dt.float32: (23, 127, -126), dt.float64: (52, 1023, -1022),
 }  # fmt: skip
 
 

@@ -95,6 +95,29 @@ def test_bfloat16_and_other_dtypes() -> None:
         assert back.dtype is x.dtype and back.tolist() == x.tolist()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "theirs"),
+    [
+        (xp.bfloat16, torch.bfloat16),
+        (xp.float8_e4m3, torch.float8_e4m3fn),
+        (xp.float8_e5m2, torch.float8_e5m2),
+        (xp.float16, torch.float16),
+    ],
+    ids=repr,
+)
+def test_narrow_floats(dtype: object, theirs: torch.dtype) -> None:
+    x = Tensor([0.0, 1.5, -2.0]).cast(dtype)
+    shared = torch.from_dlpack(x)
+    assert shared.dtype is theirs and shared.float().tolist() == [0, 1.5, -2]
+    assert xp.from_dlpack(shared).dtype is dtype
+    ours, known = xp.finfo(dtype), torch.finfo(theirs)
+    assert (ours.bits, ours.eps, ours.max, ours.min) == (
+        known.bits, known.eps, known.max, known.min
+    )  # fmt: skip
+    assert ours.smallest_normal == known.smallest_normal
+    assert xp.isdtype(dtype, "real floating")
+
+
 def test_memory_outlives_the_tensor() -> None:
     theirs = torch.from_dlpack(Tensor(np.arange(1000.0)) * 2)
     copied = torch.utils.dlpack.from_dlpack(Tensor(np.arange(1000.0)).__dlpack__(copy=True))

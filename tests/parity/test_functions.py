@@ -196,7 +196,7 @@ DIFFERENTIABLE = [
     for name, entry in METHODS.items()
     if entry.name == name
     and entry.gradient == "yes"
-    and entry.kind in ("method", "property", "keyed", "reads")
+    and entry.kind in ("method", "property", "like", "keyed", "reads")
 ]
 
 
