@@ -13,7 +13,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from treadle.graph.build import alu, const, expand, gather, iota, pad, reduce, reshape, where
+from treadle.graph.build import (
+    alu,
+    const,
+    contiguous,
+    expand,
+    gather,
+    iota,
+    pad,
+    reduce,
+    reshape,
+    where,
+)
 from treadle.graph.creation import eye
 from treadle.graph.elementwise import (
     abs_,
@@ -33,7 +44,7 @@ from treadle.graph.elementwise import (
 from treadle.graph.functions import sqrt
 from treadle.graph.linalg.factors import column_of, inverse_order, reflected, turned
 from treadle.graph.loops import while_loop
-from treadle.graph.movement import cat, diagonal, narrow, tril
+from treadle.graph.movement import cat, diagonal, narrow, roll, tril
 from treadle.ir import ops
 from treadle.ir.dtype import bool_, int64
 from treadle.ir.node import Node
@@ -55,10 +66,13 @@ def _moved_on(x: Node, axis: int) -> Node:
     size = x.shape[axis]
     assert isinstance(size, int)
     half = size // 2
-    if half == 1:
-        return x
-    cuts = [(0, 1), (half, half + 1), (1, half - 1), (half + 1, size), (half - 1, half)]
-    return cat([narrow(x, axis, start, stop) for start, stop in cuts], dim=axis)
+    place = iota(size, int64)
+    came = where(lt(place, half), sub(place, 1), add(place, 1))
+    came = where(eq(place, 1), half, where(eq(place, size - 1), half - 1, came))
+    came = where(eq(place, 0), 0, came) if half > 1 else place
+    shape = [1] * len(x.shape)
+    shape[axis] = size
+    return gather(x, expand(reshape(came, tuple(shape)), x.shape), axis)
 
 
 def _halves(x: Node, axis: int) -> tuple[Node, Node]:
@@ -69,9 +83,10 @@ def _halves(x: Node, axis: int) -> tuple[Node, Node]:
 
 def _rotated(x: Node, cosine: Node, sine: Node) -> Node:
     """Each pair of rows rotated."""
-    upper, lower = _halves(x, -2)
-    c, s = column_of(cosine), column_of(sine)
-    return cat([sub(mul(c, upper), mul(s, lower)), add(mul(s, upper), mul(c, lower))], dim=-2)
+    partner = roll(x, x.shape[-2] // 2, -2)
+    c = column_of(cat([cosine, cosine], dim=-1))
+    s = column_of(cat([neg(sine), sine], dim=-1))
+    return contiguous(add(mul(c, x), mul(s, partner)))
 
 
 def _angles(first: Node, second: Node, product: Node) -> tuple[Node, Node]:
