@@ -54,7 +54,7 @@ class Vocabulary:
 
 # what stands in the annotations of functions of nodes -> what it is for who calls the method
 ARGUMENTS = {"Node": "Array", "Dim": "Size", "DType": "DTypeLike"}
-RESULTS = {"Node": "Tensor"}
+RESULTS = {"Node": "Tensor", "bool": "builtins.bool"}
 # kind of a public name -> the keyword arguments that the face adds (`methods.py`)
 ADDED = {
     "keyed": ["random_key: Any = ..."],

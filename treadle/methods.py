@@ -52,6 +52,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     special,
     standard,
     trigonometry,
+    verdicts,
 )
 from treadle.graph.linalg import factors, solving, spectral, triangular  # noqa: F401  (as those above)
 from treadle.graph.public import METHODS, NAMESPACE, Public

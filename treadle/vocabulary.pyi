@@ -229,12 +229,6 @@ class Vocabulary:
     def eq_(self, other: Operand) -> Tensor:
         """`eq`, with the result put into this tensor. Returns it."""
 
-    def equal(self, other: Operand) -> Tensor:
-        """Whether x == other, as bool."""
-
-    def equal_(self, other: Operand) -> Tensor:
-        """`equal`, with the result put into this tensor. Returns it."""
-
     def ne(self, other: Operand) -> Tensor:
         """Whether x != other, as bool."""
 
@@ -3374,24 +3368,6 @@ class Vocabulary:
     ) -> Tensor:
         """`isclose`, with the result put into this tensor. Returns it."""
 
-    def allclose(
-        self,
-        other: Operand,
-        rtol: builtins.float = 1e-05,
-        atol: builtins.float = 1e-08,
-        equal_nan: builtins.bool = False,
-    ) -> Tensor:
-        """Whether `isclose` holds everywhere, as a bool of shape ()."""
-
-    def allclose_(
-        self,
-        other: Operand,
-        rtol: builtins.float = 1e-05,
-        atol: builtins.float = 1e-08,
-        equal_nan: builtins.bool = False,
-    ) -> Tensor:
-        """`allclose`, with the result put into this tensor. Returns it."""
-
     def fmax(self, other: Operand) -> Tensor:
         """The greater of two; where one is NaN, the other."""
 
@@ -4357,6 +4333,19 @@ class Vocabulary:
 
     def arctanh_(self) -> Tensor:
         """`arctanh`, with the result put into this tensor. Returns it."""
+
+    def equal(self, other: Array) -> builtins.bool:
+        """Whether two tensors have one shape and equal elements (NaN equals nothing); `x == other`,
+        or `treadle.equal(x, other)`, compares elements."""
+
+    def allclose(
+        self,
+        other: Operand,
+        rtol: builtins.float = 1e-05,
+        atol: builtins.float = 1e-08,
+        equal_nan: builtins.bool = False,
+    ) -> builtins.bool:
+        """Whether `isclose` holds everywhere."""
 
     def triangular_solve(
         self,

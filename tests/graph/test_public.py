@@ -25,7 +25,7 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
 from treadle.graph.public import GRADIENTS, METHODS, NAMESPACE, SOURCES, public
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
-KINDS = ("method", "property", "creates", "random", "keyed", "reads")
+KINDS = ("method", "property", "creates", "like", "random", "keyed", "reads")
 
 
 @pytest.mark.parametrize("table", [METHODS, NAMESPACE], ids=["methods", "namespace"])

@@ -333,12 +333,15 @@ def round_(x: Operand, decimals: int = 0) -> Node:
 
 
 # ---- comparison ----------------------------------------------------------------------------------
-def _comparison(name: str, alias: str, op: Op, swapped: bool, text: str) -> Callable[..., Node]:
+def _comparison(
+    name: str, alias: str | None, op: Op, swapped: bool, text: str
+) -> Callable[..., Node]:
     def function(x: Operand, other: Operand) -> Node:
         return alu(op, other, x) if swapped else alu(op, x, other)
 
     function.__doc__ = f"Whether {text}, as bool. False where either is NaN (`!=`: True)."
-    register = public(name, source="PyTorch", namespace=True, aliases=(alias,), gradient="int")
+    aliases = () if alias is None else (alias,)
+    register = public(name, source="PyTorch", namespace=True, aliases=aliases, gradient="int")
     return register(function)
 
 
@@ -346,7 +349,7 @@ lt = _comparison("lt", "less", ops.LT, False, "x < other")
 le = _comparison("le", "less_equal", ops.LE, False, "x <= other")
 gt = _comparison("gt", "greater", ops.LT, True, "x > other")
 ge = _comparison("ge", "greater_equal", ops.LE, True, "x >= other")
-eq = _comparison("eq", "equal", ops.EQ, False, "x == other")
+eq = _comparison("eq", None, ops.EQ, False, "x == other")  # `equal`: verdicts.py
 ne = _comparison("ne", "not_equal", ops.NE, False, "x != other")
 
 

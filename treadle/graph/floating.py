@@ -16,7 +16,6 @@ from treadle.graph.build import (
     const,
     node_of,
     operands,
-    reduce,
     stop_gradient,
     where,
 )
@@ -149,14 +148,6 @@ def isclose(
     distance = abs_(sub(cast(a, wide), cast(b, wide)))
     allowed = add(mul(abs_(cast(b, wide)), rtol), atol)
     return logical_or(equal, logical_and(isfinite(distance), le(distance, allowed)))
-
-
-@public("allclose", source="PyTorch", gradient="int")
-def allclose(
-    x: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> Node:
-    """Whether `isclose` holds everywhere, as a bool of shape ()."""
-    return reduce("and", isclose(x, other, rtol, atol, equal_nan))
 
 
 def _number_rather_than_nan(chosen: Node, a: Node, b: Node) -> Node:
