@@ -8,7 +8,7 @@
 import math
 from typing import Any
 
-from treadle import linalg, methods  # methods gives Tensor its methods
+from treadle import elsewhere, linalg, methods  # methods gives Tensor its methods
 from treadle.dims import Variable
 from treadle.engine.trace import JitError
 from treadle.generator import manual_seed
@@ -79,7 +79,7 @@ def __getattr__(name: str) -> Any:
     """The functions of the table of public names: `treadle.exp(x)`, `treadle.where(c, x, y)`. Each
     is made when it is first used."""
     if name not in NAMESPACE:
-        raise AttributeError(f"module 'treadle' has no attribute {name!r}")
+        raise elsewhere.of_module(name)
     made = globals()[name] = methods.function(name)
     return made
 

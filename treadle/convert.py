@@ -38,7 +38,15 @@ def as_dtype(dtype: DType | str | type | np.dtype) -> DType:
     if isinstance(dtype, str):
         names = ", ".join(d.name for d in dt.DTYPES)
         raise TypeError(f"there is no dtype {dtype!r}; there are {names}")
-    return dt.from_numpy(np.dtype(dtype))
+    try:
+        return dt.from_numpy(np.dtype(dtype))
+    except TypeError:
+        if isinstance(dtype, type | np.dtype):
+            raise
+        raise TypeError(
+            f"a dtype is a dtype of treadle, its name, bool, int, float or a dtype of NumPy, not "
+            f"{dtype!r} (a tensor of zeros of a shape is Tensor.zeros(2, 3))"
+        ) from None
 
 
 def to_node(data: Any, dtype: DType | None, device: str) -> Node:

@@ -11,7 +11,7 @@ from functools import partial, wraps
 from types import NoneType
 from typing import Any
 
-from treadle import convert, generator, precision
+from treadle import convert, elsewhere, generator, precision
 from treadle.dims import Dim
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
@@ -90,10 +90,13 @@ def wrap(result: Any, bindings: dict[str, int]) -> Any:
 
 
 def say_name(error: Exception, name: str) -> None:
-    """Put the public name in front of a message that says neither it nor an operation's sign."""
+    """Put the public name in front of a message that says neither it nor an operation's sign, and
+    in the place of the name of another function by which this one is computed."""
     message = str(error)
-    named_already = " " not in message.partition(":")[0]
-    if not named_already and name not in message:
+    head, _, rest = message.partition(": ")
+    if head in METHODS and METHODS[head].name != METHODS.get(name, METHODS[head]).name and rest:
+        error.args = (f"{name}: {rest}", *error.args[1:])
+    elif " " in message.partition(":")[0] and name not in message:
         error.args = (f"{name}: {message}", *error.args[1:])
 
 
@@ -224,6 +227,10 @@ def operator(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Any]:
 
     def run(self: Tensor, other: Any) -> Any:
         if not isinstance(other, OPERANDS) and not hasattr(other, "__array__"):
+            if name not in COMPARISONS and isinstance(other, list | tuple | str):
+                raise TypeError(
+                    f"{name}: a {type(other).__name__} is no operand of a tensor: write Tensor(..)"
+                )
             return NotImplemented
         return lifted(other, self) if swapped else lifted(self, other)
 
@@ -367,6 +374,8 @@ def attach() -> None:
         setattr(Vocabulary, f"__{short}__", operator(name))
     for short, name in UNARY.items():
         setattr(Vocabulary, f"__{short}__", lift(METHODS[name]))
+    for name, instead in elsewhere.OF_TENSOR.items():
+        setattr(Tensor, name, elsewhere.Elsewhere(name, instead))
 
 
 attach()

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from treadle import convert, dims, exchange, generator, interop
+from treadle import convert, dims, elsewhere, exchange, generator, interop
 from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine import inside
@@ -136,6 +136,13 @@ class Tensor(Vocabulary, Cell):
         self.grad = None
         self._requires_grad = False
         return self
+
+    def __dir__(self) -> list[str]:
+        """The attributes, without those that put a result into the tensor (`add_` where there is
+        `add`) and what only says what to write instead: Python makes no suggestion for a mistyped
+        name among more than 750."""
+        names = {name for name in super().__dir__() if name not in elsewhere.OF_TENSOR}
+        return sorted(n for n in names if not (n.endswith("_") and n[:-1] in names))
 
     # ---- what it is ------------------------------------------------------------------------------
     @property
@@ -469,6 +476,11 @@ class Tensor(Vocabulary, Cell):
         """The cotangent of this tensor: what was given, or 1."""
         if gradient is not None:
             node, _ = convert.operand(gradient, self)
+            if not shapes.same_shape(node.shape, self.node.shape):
+                raise ValueError(
+                    f"backward: gradient has shape {shapes.text(node.shape)}, the tensor "
+                    f"{shapes.text(self.node.shape)}: they must be equal"
+                )
             return build.cast(build.expand(node, self.node.shape), self.dtype)
         if self.numel() != 1:
             raise RuntimeError(

@@ -123,7 +123,7 @@ DTYPES: list[Case] = [
     ("assign", lambda: f(3).assign(i(3)), TypeError,
      ("assign: the value is int64, the tensor float32", ".cast(float32)")),
     ("add_", lambda: i(3).add_(1.5), TypeError, "add_ gives float32, which a tensor of int64"),
-    ("+ text", lambda: f(3) + "a", TypeError, "unsupported operand type(s) for +"),
+    ("+ text", lambda: f(3) + "a", TypeError, "add: a str is no operand of a tensor"),
     ("no such dtype", lambda: Tensor([1], dtype="float128"), TypeError,
      ("no dtype 'float128'", "bfloat16")),
     ("no such dtype in to", lambda: f(2).to("floa32"), ValueError,

@@ -260,6 +260,11 @@ def cross_entropy(
     # -log softmax(x) = log sum exp(x - peak) - (x - peak) for any peak: no derivative through it
     peak = stop_gradient(reduce("max", scores, axis, True))
     spread = log(reduce("add", exp(sub(scores, peak)), axis, True))
+    if target.dtype.is_float and len(target.shape) == len(x.shape) - 1:
+        raise TypeError(
+            f"cross_entropy: class ids are integers, not {target.dtype}: write target.long(); "
+            f"probabilities have the shape {x.shape} of the scores"
+        )
     if target.dtype.is_float:
         losses = _by_probability(scores, target, weight, axis, label_smoothing, peak, spread)
         count = shapes.divide(shapes.total(x.shape), x.shape[axis]) if x.shape[axis] != 0 else 0

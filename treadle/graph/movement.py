@@ -197,7 +197,8 @@ def repeat(x: Node, *repeats: Any) -> Node:
     missing = len(counts) - len(x.shape)
     if missing < 0:
         raise ValueError(
-            f"repeat: {len(counts)} numbers for {len(x.shape)} dimensions: give one for each"
+            f"repeat: {len(counts)} numbers for a tensor of shape {x.shape}: give one for each of "
+            f"its {len(x.shape)} dimensions"
         )
     shapes.check_sizes(counts, "repeat")
     sizes = (1,) * missing + x.shape

@@ -98,6 +98,11 @@ class _Forward(_Convolution):
         _divides(name, groups, in_channels, out_channels)
         if padding_mode not in PADDING_MODES:
             raise ValueError(f"{name}: padding_mode={padding_mode!r} is not one of {PADDING_MODES}")
+        if isinstance(padding, str) and padding not in ("valid", "same"):
+            raise ValueError(
+                f"{name}: padding is an int, {self.count} of them, pairs, 'valid' or 'same', not "
+                f"{padding!r}"
+            )
         super().__init__(
             (in_channels, out_channels),
             (out_channels, in_channels // groups),

@@ -72,9 +72,10 @@ class Optimizer:
     numbers_in_state: tuple[str, ...] = ("step",)
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
-        if isinstance(params, (Tensor, Mapping)):
+        if isinstance(params, (Tensor, Mapping)) or not isinstance(params, Iterable):
             raise TypeError(
-                f"params is a list of tensors or of groups, not a {type(params).__name__}"
+                f"params is a list of tensors or of groups, not a {type(params).__name__}; those "
+                "of a model are nn.get_parameters(model)"
             )
         self.defaults = defaults
         self.param_groups: list[Group] = []

@@ -65,6 +65,11 @@ def load_state_dict(
     shapes, dtypes; the model is then unchanged. With strict=False names may differ (they are
     returned) and values are cast to the model's dtypes; shapes must always agree.
     """
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(
+            f"load_state_dict takes a dict of tensors by name, not a {type(state_dict).__name__}: "
+            "nn.safe_load(path) and nn.torch_load(path) read one from a file"
+        )
     own = get_state_dict(model)
     missing = [name for name in own if name not in state_dict]
     unexpected = [name for name in state_dict if name not in own]

@@ -1,0 +1,73 @@
+"""Names that people bring from PyTorch and that are something else here: what to write instead.
+
+They stand in a message only: none of them is an attribute (`hasattr` is False).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treadle.graph.public import METHODS
+
+# treadle.name -> what to write
+OF_MODULE = {
+    "FloatTensor": "Tensor(data, dtype='float32')",
+    "LongTensor": "Tensor(data, dtype='int64')",
+    "autocast": "nn.amp.autocast",
+    "autograd": "treadle.grad, or x.gradient(*targets)",
+    "as_tensor": "Tensor(data)",
+    "compile": "treadle.jit",
+    "cuda": "x.to(device); there are CPU, C and INTERP",
+    "device": "the name of a device, as in x.to('C')",
+    "double": "treadle.float64",
+    "float": "treadle.float32",
+    "half": "treadle.float16",
+    "inference_mode": "treadle.no_grad",
+    "int": "treadle.int32",
+    "load": "nn.safe_load, or nn.torch_load for a file of PyTorch's",
+    "long": "treadle.int64",
+    "optim": "nn.optim",
+    "save": "nn.safe_save(state_dict, path)",
+    "set_grad_enabled": "treadle.no_grad or treadle.enable_grad",
+    "short": "treadle.int16",
+    "utils": "nn.utils",
+}
+# x.name -> what to write
+OF_TENSOR = {
+    "apply_": "operations on whole tensors: there is no Python function of each element",
+    "cuda": "x.to(device); there are CPU, C and INTERP",
+    "data_ptr": "x.__dlpack__(), or x.numpy()",
+    "detach_": "x = x.detach()",
+    "grad_fn": "treadle.explain(x), which says how x is computed",
+    "indices": "x.argmax(dim) or x.argmin(dim): max(dim) and min(dim) give the values only",
+    "is_cuda": "x.device",
+    "register_hook": "treadle.custom_vjp, a function with a derivative of your own",
+    "retain_grad": "x.gradient(*targets), which gives the derivative by any tensor",
+    "storage": "x.numpy()",
+    "stride": "x.shape: tensors have no strides here, every one is contiguous",
+    "type": "x.cast(dtype), or x.dtype",
+    "values": "x.max(dim) itself: max(dim) and min(dim) give the values only",
+}
+
+
+def of_module(name: str) -> AttributeError:
+    """The error for `treadle.name`, which does not exist."""
+    message = f"module 'treadle' has no attribute {name!r}"
+    if name in OF_MODULE:
+        return AttributeError(f"{message}: write {OF_MODULE[name]}")
+    if name in METHODS:
+        return AttributeError(f"{message}: it is a method, Tensor.{name}")
+    return AttributeError(message)
+
+
+class Elsewhere:
+    """What stands in the class of tensors for a name that it does not have. It costs nothing where
+    a name is found, as a `__getattr__` would."""
+
+    def __init__(self, name: str, instead: str) -> None:
+        self.message = f"'Tensor' object has no attribute {name!r}: write {instead}"
+
+    def __get__(self, instance: Any, owner: type) -> Elsewhere:
+        if instance is None:
+            return self
+        raise AttributeError(self.message)
