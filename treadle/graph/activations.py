@@ -59,7 +59,11 @@ def _between(x: Node, low: Any, high: Any) -> Node:
 @public("hardtanh", source="PyTorch")
 def hardtanh(x: Node, min_val: float = -1.0, max_val: float = 1.0) -> Node:
     """x brought into [min_val, max_val], which for integers are truncated; NaN stays NaN. The
-    derivative at both ends is 0. ValueError if min_val is above max_val."""
+    derivative at both ends is 0. ValueError if min_val is above max_val.
+
+    >>> Tensor([-4.0, 0.5, 4.0]).hardtanh()
+    Tensor([-1. ,  0.5,  1. ])
+    """
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val={min_val!r} is above max_val={max_val!r}")
     node = node_of(x)
@@ -70,14 +74,22 @@ def hardtanh(x: Node, min_val: float = -1.0, max_val: float = 1.0) -> Node:
 
 @public("relu6", source="PyTorch")
 def relu6(x: Node) -> Node:
-    """x brought into [0, 6]; NaN stays NaN. The derivative at 0 and at 6 is 0."""
+    """x brought into [0, 6]; NaN stays NaN. The derivative at 0 and at 6 is 0.
+
+    >>> Tensor([-1.0, 2.0, 8.0]).relu6()
+    Tensor([0., 2., 6.])
+    """
     return _between(node_of(x), 0, 6)
 
 
 @public("leaky_relu", source="PyTorch")
 @rounded_once
 def leaky_relu(x: Node, negative_slope: float = 0.01) -> Node:
-    """x where it is above 0, else negative_slope * x."""
+    """x where it is above 0, else negative_slope * x.
+
+    >>> Tensor([-1.0, 2.0]).leaky_relu(0.25)
+    Tensor([-0.25,  2.  ])
+    """
     return where(lt(0, x), x, mul(x, negative_slope))
 
 
@@ -87,6 +99,9 @@ def prelu(x: Node, weight: Node) -> Node:
 
     weight: (1,) or (), or one number per channel, which is dimension 1 of x (of shape (n,) or (),
     x has one channel). Source: He et al., "Delving deep into rectifiers", 2015.
+
+    >>> Tensor([-1.0, 2.0]).prelu(Tensor([0.25]))
+    Tensor([-0.25,  2.  ])
     """
     x, slope = operands(as_float(x), as_float(weight))
     channels = x.shape[1] if len(x.shape) > 1 else 1
@@ -116,6 +131,9 @@ def rrelu(
     training; else the middle of the two. random_key: as of `dropout`.
 
     Source: Xu et al., "Empirical evaluation of rectified activations", 2015.
+
+    >>> Tensor([-4.0, 2.0]).rrelu(0.25, 0.25)
+    Tensor([-1.,  2.])
     """
     if lower > upper:
         raise ValueError(f"rrelu: lower={lower!r} is above upper={upper!r}")
@@ -130,7 +148,11 @@ def rrelu(
 
 @public("threshold", source="PyTorch")
 def threshold(x: Node, threshold: float, value: float) -> Node:
-    """x where it is above `threshold`, else `value`, in the dtype of x; NaN stays NaN."""
+    """x where it is above `threshold`, else `value`, in the dtype of x; NaN stays NaN.
+
+    >>> Tensor([1.0, 2.0, 3.0]).threshold(1.5, 0.0)
+    Tensor([0., 2., 3.])
+    """
     node = node_of(x)
     return where(le(node, threshold), cast(node_of(value), node.dtype), node)
 
@@ -138,14 +160,22 @@ def threshold(x: Node, threshold: float, value: float) -> Node:
 @public("hardshrink", source="PyTorch")
 @rounded_once
 def hardshrink(x: Node, lambd: float = 0.5) -> Node:
-    """x, but 0 from -lambd to lambd; NaN stays NaN."""
+    """x, but 0 from -lambd to lambd; NaN stays NaN.
+
+    >>> Tensor([-1.0, 0.2, 1.0]).hardshrink()
+    Tensor([-1.,  0.,  1.])
+    """
     return where(logical_and(le(-lambd, x), le(x, lambd)), 0, x)
 
 
 @public("softshrink", source="PyTorch")
 @rounded_once
 def softshrink(x: Node, lambd: float = 0.5) -> Node:
-    """x moved towards 0 by lambd, and 0 from -lambd to lambd; NaN stays NaN."""
+    """x moved towards 0 by lambd, and 0 from -lambd to lambd; NaN stays NaN.
+
+    >>> Tensor([-1.0, 0.25, 1.0]).softshrink()
+    Tensor([-0.5,  0. ,  0.5])
+    """
     if lambd < 0:
         raise ValueError(f"softshrink: lambd={lambd!r} is below 0")
     outside = where(lt(x, 0), add(x, lambd), sub(x, lambd))
@@ -155,7 +185,11 @@ def softshrink(x: Node, lambd: float = 0.5) -> Node:
 @public("hardsigmoid", source="PyTorch")
 @rounded_once
 def hardsigmoid(x: Node) -> Node:
-    """x/6 + 1/2 brought into [0, 1]. The derivative at both ends is 0."""
+    """x/6 + 1/2 brought into [0, 1]. The derivative at both ends is 0.
+
+    >>> Tensor([-4.0, 0.0, 4.0]).hardsigmoid()
+    Tensor([0. , 0.5, 1. ])
+    """
     return div(_between(add(x, 3), 0, 6), 6)
 
 
@@ -165,6 +199,9 @@ def hardswish(x: Node) -> Node:
     """x * hardsigmoid(x): 0 up to -3, x from 3 on, x (x + 3)/6 between.
 
     Source: Howard et al., "Searching for MobileNetV3", 2019.
+
+    >>> Tensor([-4.0, 0.0, 4.0]).hardswish()
+    Tensor([0., 0., 4.])
     """
     low, high = le(x, -3), le(3, x)
     inside = where(low, 0, where(high, 0, x))
@@ -185,6 +222,9 @@ def elu(x: Node, alpha: float = 1.0) -> Node:
     """x where it is above 0, else alpha * (exp(x) - 1).
 
     Source: Clevert, Unterthiner and Hochreiter, "Exponential linear units", 2016.
+
+    >>> Tensor([-1.0, 2.0]).elu()
+    Tensor([-0.63212055,  2.        ])
     """
     return _elu(x, alpha, 1.0, 1.0)
 
@@ -195,6 +235,9 @@ def selu(x: Node) -> Node:
     """`elu` with the two constants that keep mean 0 and variance 1.
 
     Source: Klambauer et al., "Self-normalizing neural networks", 2017.
+
+    >>> Tensor([0.0, 1.0]).selu()
+    Tensor([0.      , 1.050701])
     """
     return _elu(x, _SELU_ALPHA, _SELU_SCALE, 1.0)
 
@@ -205,6 +248,9 @@ def celu(x: Node, alpha: float = 1.0) -> Node:
     """x where it is above 0, else alpha * (exp(x/alpha) - 1): smooth for every alpha.
 
     Source: Barron, "Continuously differentiable exponential linear units", 2017.
+
+    >>> Tensor([-1.0, 2.0]).celu()
+    Tensor([-0.63212055,  2.        ])
     """
     if alpha == 0:
         raise ValueError("celu: alpha must not be 0")
@@ -221,7 +267,11 @@ def softplus_of(x: Node) -> Node:
 @public("softplus", source="PyTorch")
 @rounded_once
 def softplus(x: Node, beta: float = 1.0, threshold: float = 20.0) -> Node:
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above `threshold`."""
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above `threshold`.
+
+    >>> Tensor([0.0, 100.0]).softplus()
+    Tensor([  0.6931472, 100.       ])
+    """
     scaled = mul(x, beta)
     over = lt(threshold, scaled)
     return where(over, x, div(softplus_of(where(over, 0, scaled)), beta))
@@ -230,7 +280,11 @@ def softplus(x: Node, beta: float = 1.0, threshold: float = 20.0) -> Node:
 @public("logsigmoid", source="PyTorch")
 @rounded_once
 def logsigmoid(x: Node) -> Node:
-    """log(sigmoid(x)), exact where sigmoid itself would be 0."""
+    """log(sigmoid(x)), exact where sigmoid itself would be 0.
+
+    >>> Tensor([0.0, 1000.0]).logsigmoid()
+    Tensor([-0.6931472, -0.       ])
+    """
     return neg(softplus_of(neg(x)))
 
 
@@ -240,6 +294,9 @@ def mish(x: Node) -> Node:
     """x * tanh(log(1 + exp(x))).
 
     Source: Misra, "Mish: a self regularized non-monotonic activation function", 2019.
+
+    >>> Tensor([0.0, 1.0]).mish()
+    Tensor([0.       , 0.8650984])
     """
     return mul(x, tanh(softplus_of(x)))
 
@@ -247,28 +304,44 @@ def mish(x: Node) -> Node:
 @public("quick_gelu", source="tinygrad")
 @rounded_once
 def quick_gelu(x: Node) -> Node:
-    """x * sigmoid(1.702 x), which is near gelu."""
+    """x * sigmoid(1.702 x), which is near gelu.
+
+    >>> Tensor([0.0, 1.0]).quick_gelu()
+    Tensor([0.        , 0.84579575])
+    """
     return mul(x, sigmoid(mul(x, 1.702)))
 
 
 @public("softsign", source="PyTorch")
 @rounded_once
 def softsign(x: Node) -> Node:
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    >>> Tensor([-1.0, 3.0]).softsign()
+    Tensor([-0.5 ,  0.75])
+    """
     return div(x, add(abs_(x), 1))
 
 
 @public("tanhshrink", source="PyTorch")
 @rounded_once
 def tanhshrink(x: Node) -> Node:
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    >>> Tensor([0.0, 1.0]).tanhshrink()
+    Tensor([0.        , 0.23840582])
+    """
     return sub(x, tanh(x))
 
 
 # ---- along a dimension ---------------------------------------------------------------------------
 @public("softmin", source="PyTorch")
 def softmin(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
-    """`softmax` of -x. dtype: what -x is cast to first."""
+    """`softmax` of -x. dtype: what -x is cast to first.
+
+    >>> Tensor([0.0, 0.0, 1000.0]).softmin()
+    Tensor([0.5, 0.5, 0. ])
+    """
     negative = neg(x)
     return softmax(as_float(negative if dtype is None else cast(negative, dtype)), dim)
 
@@ -279,6 +352,9 @@ def glu(x: Node, dim: int = -1) -> Node:
     dimension of odd size.
 
     Source: Dauphin et al., "Language modeling with gated convolutional networks", 2017.
+
+    >>> Tensor([3.0, 4.0, 0.0, 0.0]).glu()
+    Tensor([1.5, 2. ])
     """
     x = as_float(x)
     axis = normalize_axis(dim, len(x.shape))
@@ -308,6 +384,9 @@ def gumbel_softmax(
 
     random_key: as of `dropout`. Source: Jang, Gu and Poole, "Categorical reparameterization with
     Gumbel-softmax", 2017.
+
+    >>> Tensor([1.0, 2.0, 3.0]).gumbel_softmax(hard=True).sum().item()
+    1.0
     """
     if not tau > 0:
         raise ValueError(f"gumbel_softmax: tau={tau!r} must be above 0")

@@ -95,7 +95,12 @@ def vstack(*tensors: Any) -> Node:
 
 @public("dstack", source="PyTorch")
 def dstack(*tensors: Any) -> Node:
-    """Tensors joined along their third dimension, after `atleast_3d`."""
+    """Tensors joined along their third dimension, after `atleast_3d`.
+
+    >>> Tensor([1, 2]).dstack(Tensor([3, 4]))
+    Tensor([[[1, 3],
+             [2, 4]]])
+    """
     parts, _ = listed(tensors, None, "dstack")
     return cat([_with_three(part) for part in parts], dim=2)
 
@@ -194,7 +199,11 @@ _split_along("dsplit", 3, 2, "third")
 
 @public("split_with_sizes", source="PyTorch")
 def split_with_sizes(x: Node, split_sizes: Sequence[int], dim: int = 0) -> tuple[Node, ...]:
-    """Parts of the given sizes along a dimension, which add up to it."""
+    """Parts of the given sizes along a dimension, which add up to it.
+
+    >>> Tensor([1, 2, 3]).split_with_sizes([1, 2])
+    (Tensor([1]), Tensor([2, 3]))
+    """
     return split(x, list(split_sizes), dim)
 
 
@@ -203,6 +212,9 @@ def split_with_sizes(x: Node, split_sizes: Sequence[int], dim: int = 0) -> tuple
 def narrow_method(x: Node, dim: int, start: Any, length: Dim) -> Node:
     """`length` elements from `start` on along a dimension; a start below 0 counts from the end. The
     start may be a tensor of shape (), which is not read: an IndexError when it runs if it is wrong.
+
+    >>> Tensor([1, 2, 3, 4]).narrow(0, 1, 2)
+    Tensor([2, 3])
     """
     if not x.shape:
         raise ValueError("narrow: a 0-d tensor has no dimension to take a part of")
@@ -228,7 +240,11 @@ def narrow_method(x: Node, dim: int, start: Any, length: Dim) -> Node:
 
 @public("select", source="PyTorch")
 def select(x: Node, dim: int, index: int) -> Node:
-    """The slice at an index along a dimension, without it; below 0 it counts from the end."""
+    """The slice at an index along a dimension, without it; below 0 it counts from the end.
+
+    >>> Tensor([[1, 2], [3, 4]]).select(1, 0)
+    Tensor([1, 3])
+    """
     axis, place = slot(x, dim, index, "select")
     return reshape(
         narrow(x, axis, place, shapes.add(place, 1)), (*x.shape[:axis], *x.shape[axis + 1 :])
@@ -250,19 +266,34 @@ def slot(x: Node, dim: int, index: int, name: str) -> tuple[int, Dim]:
 
 @public("view_as", source="PyTorch", aliases=("reshape_as",))
 def view_as(x: Node, other: Node) -> Node:
-    """The elements in the shape of `other`."""
+    """The elements in the shape of `other`.
+
+    >>> Tensor([1, 2, 3, 4]).view_as(Tensor.ones(2, 2))
+    Tensor([[1, 2],
+            [3, 4]])
+    """
     return reshape(x, other.shape)
 
 
 @public("ravel", source="PyTorch")
 def ravel(x: Node) -> Node:
-    """All elements in one dimension."""
+    """All elements in one dimension.
+
+    >>> Tensor([[1, 2], [3, 4]]).ravel()
+    Tensor([1, 2, 3, 4])
+    """
     return reshape(x, (shapes.total(x.shape),))
 
 
 @public("t", source="PyTorch")
 def t(x: Node) -> Node:
-    """The transpose of a matrix; a vector or a number as it is."""
+    """The transpose of a matrix; a vector or a number as it is.
+
+    >>> Tensor([[1, 2, 3], [4, 5, 6]]).t()
+    Tensor([[1, 4],
+            [2, 5],
+            [3, 6]])
+    """
     if len(x.shape) > 2:
         raise ValueError(f"t is for two dimensions at most, not the shape {text(x.shape)}: use mT")
     return permute(x, range(len(x.shape))[::-1])
@@ -270,13 +301,21 @@ def t(x: Node) -> Node:
 
 @public("swapdims", source="PyTorch")
 def swapdims(x: Node, dim0: int, dim1: int) -> Node:
-    """Two dimensions exchanged."""
+    """Two dimensions exchanged.
+
+    >>> Tensor.ones(2, 3, 4).swapdims(0, 2).shape
+    (4, 3, 2)
+    """
     return transpose(x, dim0, dim1)
 
 
 @public("sum_to_size", source="PyTorch")
 def sum_to_size(x: Node, *size: Any) -> Node:
-    """Summed over the dimensions that broadcasting from `size` would have stretched."""
+    """Summed over the dimensions that broadcasting from `size` would have stretched.
+
+    >>> Tensor.ones(3, 2).sum_to_size(1, 2)
+    Tensor([[3., 3.]])
+    """
     wanted = shapes.as_shape(*size)
     missing = len(x.shape) - len(wanted)
     if missing < 0 or shapes.broadcast_shapes(wanted, x.shape) != x.shape:
@@ -320,7 +359,12 @@ def unfold(x: Node, dimension: int, size: int, step: int) -> Node:
 # ---- order ---------------------------------------------------------------------------------------
 @public("fliplr", source="PyTorch")
 def fliplr(x: Node) -> Node:
-    """In reverse order along the second dimension."""
+    """In reverse order along the second dimension.
+
+    >>> Tensor([[1, 2], [3, 4]]).fliplr()
+    Tensor([[2, 1],
+            [4, 3]])
+    """
     if len(x.shape) < 2:
         raise ValueError(f"fliplr needs two dimensions or more, not the shape {text(x.shape)}")
     return flip(x, 1)
@@ -328,7 +372,12 @@ def fliplr(x: Node) -> Node:
 
 @public("flipud", source="PyTorch")
 def flipud(x: Node) -> Node:
-    """In reverse order along the first dimension."""
+    """In reverse order along the first dimension.
+
+    >>> Tensor([[1, 2], [3, 4]]).flipud()
+    Tensor([[3, 4],
+            [1, 2]])
+    """
     if not x.shape:
         raise ValueError("flipud: a 0-d tensor has no dimension to reverse")
     return flip(x, 0)
@@ -359,14 +408,22 @@ def rot90(x: Node, k: int = 1, dims: Sequence[int] = (0, 1)) -> Node:
 # ---- to a size --------- -------------------------------------------------------------------------
 @public("pad_to", source="tinygrad")
 def pad_to(x: Node, *shape: Any) -> Node:
-    """With zeros added at the ends of dimensions up to a shape; None keeps a size."""
+    """With zeros added at the ends of dimensions up to a shape; None keeps a size.
+
+    >>> Tensor([1, 2]).pad_to(4)
+    Tensor([1, 2, 0, 0])
+    """
     wanted = _sizes(x, shape, "pad_to")
     return pad(x, [(0, shapes.subtract(new, old)) for new, old in zip(wanted, x.shape)])
 
 
 @public("shrink_to", source="tinygrad")
 def shrink_to(x: Node, *shape: Any) -> Node:
-    """The first elements of each dimension, of a shape; None keeps a size."""
+    """The first elements of each dimension, of a shape; None keeps a size.
+
+    >>> Tensor([1, 2, 3]).shrink_to(2)
+    Tensor([1, 2])
+    """
     wanted = _sizes(x, shape, "shrink_to")
     for axis, size in enumerate(wanted):
         x = narrow(x, axis, 0, size)
@@ -383,14 +440,22 @@ def _sizes(x: Node, shape: tuple[Any, ...], name: str) -> tuple[Dim, ...]:
 # ---- several tensors -----------------------------------------------------------------------------
 @public("broadcast_tensors", source="PyTorch")
 def broadcast_tensors(*tensors: Any) -> tuple[Node, ...]:
-    """The tensors stretched to their common shape."""
+    """The tensors stretched to their common shape.
+
+    >>> [x.shape for x in Tensor.broadcast_tensors(Tensor.ones(3, 1), Tensor.ones(4))]
+    [(3, 4), (3, 4)]
+    """
     parts, _ = listed(tensors, None, "broadcast_tensors")
     return tuple(broadcast(*parts, name="broadcast_tensors"))
 
 
 @public("broadcast_arrays", source="Array API", method=False, namespace=True)
 def broadcast_arrays(*arrays: Any) -> list[Node]:
-    """The arrays stretched to their common shape."""
+    """The arrays stretched to their common shape.
+
+    >>> [x.shape for x in treadle.broadcast_arrays(Tensor.ones(3, 1), Tensor.ones(4))]
+    [(3, 4), (3, 4)]
+    """
     return list(broadcast_tensors(*arrays))
 
 
@@ -422,7 +487,12 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Node, ...]:
 
 @public("meshgrid", source="Array API", method=False, namespace=True)
 def meshgrid_of_standard(*arrays: Any, indexing: str = "xy") -> list[Node]:
-    """The coordinates of a grid, as the method gives them, but indexing="xy" unless given."""
+    """The coordinates of a grid, as the method gives them, but indexing="xy" unless given.
+
+    >>> treadle.meshgrid(Tensor([1, 2, 3]), Tensor([4, 5]))[0]
+    Tensor([[1, 2, 3],
+            [1, 2, 3]])
+    """
     return list(meshgrid(*arrays, indexing=indexing))
 
 

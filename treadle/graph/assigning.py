@@ -190,7 +190,11 @@ def take(x: Node, index: Node) -> Node:
 @public("take", source="Array API", method=False, namespace=True)
 def take_of_standard(x: Node, indices: Node, /, *, axis: int | None = None) -> Node:
     """The slices that 1-d indices name along `axis`, which may be left out of a tensor of one
-    dimension; indices below 0 count from the end."""
+    dimension; indices below 0 count from the end.
+
+    >>> treadle.take(Tensor([5, 6, 7]), Tensor([2, 0]), axis=0)
+    Tensor([7, 5])
+    """
     if axis is None and len(x.shape) != 1:
         raise ValueError(f"take: give the axis of a tensor of {len(x.shape)} dimensions")
     place = normalize_axis(0 if axis is None else axis, len(x.shape))

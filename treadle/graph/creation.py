@@ -17,7 +17,11 @@ from treadle.ir.node import Node
 
 @public("full", source="PyTorch", namespace=True, kind="creates")
 def full(size: Any, fill_value: bool | int | float, *, dtype: DType | None = None) -> Node:
-    """A tensor of a shape filled with one number, which decides the dtype unless one is given."""
+    """A tensor of a shape filled with one number, which decides the dtype unless one is given.
+
+    >>> Tensor.full((2,), 7)
+    Tensor([7, 7])
+    """
     return number(_filling(fill_value), dtype, check_sizes(as_shape(size), "full"))
 
 
@@ -31,37 +35,63 @@ def _filling(value: Any) -> bool | int | float:
 
 @public("zeros", source="PyTorch", namespace=True, kind="creates", aliases=("empty",))
 def zeros(*size: Any, dtype: DType | None = None) -> Node:
-    """A tensor of zeros. (`empty` is zeros too: there is no memory without values.)"""
+    """A tensor of zeros. (`empty` is zeros too: there is no memory without values.)
+
+    >>> Tensor.zeros(2, dtype="int8")
+    Tensor([0, 0], dtype=int8)
+    """
     return const(0, dtype or float32, check_sizes(as_shape(*size), "zeros"))
 
 
 @public("ones", source="PyTorch", namespace=True, kind="creates")
 def ones(*size: Any, dtype: DType | None = None) -> Node:
-    """A tensor of ones."""
+    """A tensor of ones.
+
+    >>> Tensor.ones(2, 3)
+    Tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+    """
     return const(1, dtype or float32, check_sizes(as_shape(*size), "ones"))
 
 
 @public("zeros_like", source="PyTorch", namespace=True, kind="like", aliases=("empty_like",))
 def zeros_like(x: Node, *, dtype: DType | None = None) -> Node:
-    """Zeros in the shape of x, and of its dtype unless one is given."""
+    """Zeros in the shape of x, and of its dtype unless one is given.
+
+    >>> Tensor([5, 6]).zeros_like()
+    Tensor([0, 0])
+    """
     return const(0, dtype or x.dtype, x.shape)
 
 
 @public("ones_like", source="PyTorch", namespace=True, kind="like")
 def ones_like(x: Node, *, dtype: DType | None = None) -> Node:
-    """Ones in the shape of x, and of its dtype unless one is given."""
+    """Ones in the shape of x, and of its dtype unless one is given.
+
+    >>> Tensor([5, 6]).ones_like()
+    Tensor([1, 1])
+    """
     return const(1, dtype or x.dtype, x.shape)
 
 
 @public("full_like", source="PyTorch", namespace=True, kind="like")
 def full_like(x: Node, fill_value: bool | int | float, *, dtype: DType | None = None) -> Node:
-    """One number in the shape of x, and of its dtype unless one is given."""
+    """One number in the shape of x, and of its dtype unless one is given.
+
+    >>> Tensor([1.0, 2.0]).full_like(7)
+    Tensor([7., 7.])
+    """
     return const(_filling(fill_value), dtype or x.dtype, x.shape)
 
 
 @public("eye", source="PyTorch", kind="creates")
 def eye(n: Dim, m: Dim | None = None, *, dtype: DType | None = None) -> Node:
-    """The matrix of n rows and m columns (n unless given) with ones on its diagonal."""
+    """The matrix of n rows and m columns (n unless given) with ones on its diagonal.
+
+    >>> Tensor.eye(2)
+    Tensor([[1., 0.],
+            [0., 1.]])
+    """
     rows, columns = check_sizes((as_dim(n), as_dim(n if m is None else m)), "eye")
     row, column = iota(rows, int64), iota(columns, int64)
     return cast(eq(reshape(row, (rows, 1)), reshape(column, (1, columns))), dtype or float32)
@@ -70,7 +100,11 @@ def eye(n: Dim, m: Dim | None = None, *, dtype: DType | None = None) -> Node:
 @public("arange", source="PyTorch", namespace=True, kind="creates")
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None) -> Node:
     """start, start + step .. up to, without, `end`; with one number, from 0 up to it. int64 if all
-    numbers are ints, else float32; an integer `dtype` truncates the numbers first."""
+    numbers are ints, else float32; an integer `dtype` truncates the numbers first.
+
+    >>> Tensor.arange(2, 8, 3)
+    Tensor([2, 5])
+    """
     if end is None:
         start, end = 0, start
     if step == 0:
@@ -114,7 +148,11 @@ def _end(number: Any, dtype: DType) -> Node:
 @public("linspace", source="PyTorch", kind="creates")
 def linspace(start: Any, end: Any, steps: int, *, dtype: DType | None = None) -> Node:
     """`steps` numbers at equal distances from `start` to exactly `end`, which are numbers or 0-d
-    tensors."""
+    tensors.
+
+    >>> Tensor.linspace(0, 1, 5)
+    Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
     count = as_dim(steps)
     if not isinstance(count, int) or count < 0:
         raise ValueError(f"linspace: steps is a number of 0 or more, not {shapes.words(steps)}")

@@ -73,7 +73,12 @@ def diag(x: Node, diagonal: int = 0) -> Node:
 
 @public("diagflat", source="PyTorch")
 def diagflat(x: Node, offset: int = 0) -> Node:
-    """The matrix with all elements on a diagonal."""
+    """The matrix with all elements on a diagonal.
+
+    >>> Tensor([1, 2]).diagflat()
+    Tensor([[1, 0],
+            [0, 2]])
+    """
     return diag_embed(ravel(x), offset)
 
 
@@ -117,7 +122,12 @@ def _same_part(name: str, src: Node, x: Node, wanted: tuple[Dim, ...]) -> Node:
 
 @public("diagonal_scatter", source="PyTorch")
 def diagonal_scatter(x: Node, src: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Node:
-    """x with `src` in the place of its `diagonal`."""
+    """x with `src` in the place of its `diagonal`.
+
+    >>> Tensor.zeros(2, 2).diagonal_scatter(Tensor([1.0, 2.0]))
+    Tensor([[1., 0.],
+            [0., 2.]])
+    """
     rank = len(x.shape)
     src = _same_part("diagonal_scatter", src, x, diagonal_of(x, offset, dim1, dim2).shape)
     rows, columns = normalize_axis(dim1, rank), normalize_axis(dim2, rank)
@@ -134,7 +144,12 @@ def diagonal_scatter(x: Node, src: Node, offset: int = 0, dim1: int = 0, dim2: i
 
 @public("select_scatter", source="PyTorch")
 def select_scatter(x: Node, src: Node, dim: int, index: int) -> Node:
-    """x with `src` in the place of the slice at an index along a dimension."""
+    """x with `src` in the place of the slice at an index along a dimension.
+
+    >>> Tensor.zeros(2, 2).select_scatter(Tensor([1.0, 2.0]), 0, 1)
+    Tensor([[0., 0.],
+            [1., 2.]])
+    """
     axis, place = slot(x, dim, index, "select_scatter")
     left = (*x.shape[:axis], *x.shape[axis + 1 :])
     src = _same_part("select_scatter", src, x, left)
@@ -147,7 +162,11 @@ def select_scatter(x: Node, src: Node, dim: int, index: int) -> Node:
 def slice_scatter(
     x: Node, src: Node, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Node:
-    """x with `src` in the place of the elements start:end:step along a dimension."""
+    """x with `src` in the place of the elements start:end:step along a dimension.
+
+    >>> Tensor.zeros(4).slice_scatter(Tensor([1.0, 2.0]), start=1, end=3)
+    Tensor([0., 1., 2., 0.])
+    """
     axis = normalize_axis(dim, len(x.shape))
     size = x.shape[axis]
     if isinstance(size, int):

@@ -63,7 +63,11 @@ def _finished(losses: Node, reduction: str, dtype: DType) -> Node:
 @public("smooth_l1_loss", source="PyTorch")
 def smooth_l1_loss(x: Node, target: Node, reduction: str = "mean", beta: float = 1.0) -> Node:
     """Of the difference d: d^2 / (2 beta) where |d| < beta, else |d| - beta/2; with beta=0, |d|.
-    x and target have one shape. ValueError for beta below 0."""
+    x and target have one shape. ValueError for beta below 0.
+
+    >>> Tensor([0.5, 3.0]).smooth_l1_loss(Tensor([0.0, 0.0]), reduction="none")
+    Tensor([0.125, 2.5  ])
+    """
     check_reduction("smooth_l1_loss", reduction)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: beta={beta!r} is below 0")
@@ -79,7 +83,11 @@ def smooth_l1_loss(x: Node, target: Node, reduction: str = "mean", beta: float =
 @public("huber_loss", source="PyTorch")
 def huber_loss(x: Node, target: Node, reduction: str = "mean", delta: float = 1.0) -> Node:
     """Of the difference d: d^2 / 2 where |d| <= delta, else delta * (|d| - delta/2). x and target
-    have one shape. ValueError unless delta is above 0. Source: Huber, 1964."""
+    have one shape. ValueError unless delta is above 0. Source: Huber, 1964.
+
+    >>> Tensor([0.5, 3.0]).huber_loss(Tensor([0.0, 0.0]), reduction="none")
+    Tensor([0.125, 2.5  ])
+    """
     check_reduction("huber_loss", reduction)
     if delta <= 0:
         raise ValueError(f"huber_loss: delta={delta!r} must be above 0")
@@ -103,6 +111,9 @@ def poisson_nll_loss(
     what does not depend on x: exp(x) - target * x; without `log_input`, x - target * log(x + eps).
 
     full: with Stirling's approximation of log(target!) where target is above 1.
+
+    >>> Tensor([0.0]).poisson_nll_loss(Tensor([2.0])).item()
+    1.0
     """
     check_reduction("poisson_nll_loss", reduction)
     dtype, (rate, count) = _together(x, target)
@@ -132,6 +143,9 @@ def gaussian_nll_loss(
 
     var: a number, of the shape of x, or of that without or with 1 as the last dimension; it counts
     as eps where it is below, with the derivative that is there. full: with log(2 pi)/2.
+
+    >>> Tensor([1.0]).gaussian_nll_loss(Tensor([3.0]), Tensor([1.0])).item()
+    2.0
     """
     check_reduction("gaussian_nll_loss", reduction)
     variance = node_of(var)
@@ -159,6 +173,9 @@ def kl_div(x: Node, target: Node, reduction: str = "mean", log_target: bool = Fa
 
     reduction: also "batchmean", the sum divided by the size of the first dimension, which is the
     mathematical value; "mean" divides by the number of elements.
+
+    >>> Tensor([0.5, 0.5]).log().kl_div(Tensor([0.5, 0.5]), reduction="sum").item()
+    0.0
     """
     if reduction != "batchmean":
         check_reduction("kl_div", reduction)
@@ -183,7 +200,11 @@ def sparse_categorical_crossentropy(
 ) -> Node:
     """`cross_entropy` of scores x (.., classes) and class ids y of the shape of x without the last
     dimension; samples with `ignore_index` do not count. Where a smoothed target ignores a sample,
-    it does not count either."""
+    it does not count either.
+
+    >>> Tensor([[100.0, 0.0]]).sparse_categorical_crossentropy(Tensor([1])).item()
+    100.0
+    """
     _check_ids("sparse_categorical_crossentropy", x, y)
     flat = reshape(x, (shapes.total(x.shape[:-1]), x.shape[-1]))
     ids = reshape(y, (shapes.total(y.shape),))
@@ -208,7 +229,11 @@ def _check_ids(name: str, x: Node, ids: Node) -> None:
 @public("cosine_similarity", source="PyTorch")
 def cosine_similarity(x1: Node, x2: Node, dim: int = 1, eps: float = 1e-8) -> Node:
     """The cosine of the angle between vectors along a dimension, whose norms are taken to be at
-    least eps. The tensors broadcast."""
+    least eps. The tensors broadcast.
+
+    >>> Tensor([[3.0, 0.0]]).cosine_similarity(Tensor([[0.0, 2.0]]))
+    Tensor([0.])
+    """
     dtype, (a, b) = _together(x1, x2)
     a, b = broadcast(a, b, name="cosine_similarity")
     dot = reduce("add", mul(a, b), dim)
@@ -226,7 +251,11 @@ def _length(x: Node, dim: int, eps: float) -> Node:
 def pairwise_distance(
     x1: Node, x2: Node, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Node:
-    """The p-norm of x1 - x2 + eps along the last dimension. The tensors broadcast."""
+    """The p-norm of x1 - x2 + eps along the last dimension. The tensors broadcast.
+
+    >>> Tensor([[0.0, 0.0]]).pairwise_distance(Tensor([[3.0, 4.0]]), eps=0)
+    Tensor([5.])
+    """
     dtype, (a, b) = _together(x1, x2)
     return cast(norm(add(sub(a, b), eps), p, -1, keepdim), dtype)
 
@@ -236,6 +265,9 @@ def cdist(x1: Node, x2: Node, p: float = 2.0, compute_mode: str | None = None) -
     """The p-norms of the differences of all pairs of rows: (.., m, k), (.., n, k) -> (.., m, n).
 
     compute_mode: PyTorch's words for ways to compute it, which are one here.
+
+    >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0], [0.0, 1.0]]))
+    Tensor([[5., 1.]])
     """
     dtype, (a, b) = _together(x1, x2)
     if len(a.shape) < 2 or len(b.shape) < 2 or not shapes.same(a.shape[-1], b.shape[-1]):
@@ -255,7 +287,12 @@ def cdist(x1: Node, x2: Node, p: float = 2.0, compute_mode: str | None = None) -
 def margin_ranking_loss(
     x: Node, other: Node, target: Node, margin: float = 0.0, reduction: str = "mean"
 ) -> Node:
-    """max(0, -target * (x - other) + margin): target 1 wants x above `other`, -1 below."""
+    """max(0, -target * (x - other) + margin): target 1 wants x above `other`, -1 below.
+
+    >>> x = Tensor([3.0])
+    >>> x.margin_ranking_loss(Tensor([1.0]), Tensor([-1])).item()
+    2.0
+    """
     check_reduction("margin_ranking_loss", reduction)
     dtype, (a, b, sign) = _together(x, other, target)
     return _finished(_at_least_zero(add(mul(neg(sign), sub(a, b)), margin)), reduction, dtype)
@@ -270,7 +307,11 @@ def _at_least_zero(x: Node) -> Node:
 def hinge_embedding_loss(
     x: Node, target: Node, margin: float = 1.0, reduction: str = "mean"
 ) -> Node:
-    """x where the target is 1, max(0, margin - x) where it is -1."""
+    """x where the target is 1, max(0, margin - x) where it is -1.
+
+    >>> Tensor([0.5, 0.25]).hinge_embedding_loss(Tensor([1, -1]), reduction="none")
+    Tensor([0.5 , 0.75])
+    """
     check_reduction("hinge_embedding_loss", reduction)
     dtype, (distance, sign) = _together(x, target)
     unlike = where(ne(sign, 1), _at_least_zero(sub(margin, distance)), 0)
@@ -283,7 +324,12 @@ def cosine_embedding_loss(
     x: Node, other: Node, target: Node, margin: float = 0.0, reduction: str = "mean"
 ) -> Node:
     """Of the cosine c between vectors of the last dimension: 1 - c where the target is 1,
-    max(0, c - margin) where it is -1. x: (vector,) or (batch, vector); target: () or (batch,)."""
+    max(0, c - margin) where it is -1. x: (vector,) or (batch, vector); target: () or (batch,).
+
+    >>> x = Tensor([[1.0, 0.0]])
+    >>> x.cosine_embedding_loss(Tensor([[0.0, 1.0]]), Tensor([1])).item()
+    1.0
+    """
     check_reduction("cosine_embedding_loss", reduction)
     if len(target.shape) != len(x.shape) - 1:
         raise ValueError(
@@ -317,6 +363,10 @@ def triplet_margin_loss(
 
     swap: the distance to the negative is that of the anchor or of the positive, whichever is
     smaller. Source: Balntas et al., "Learning local feature descriptors with triplets", 2016.
+
+    >>> x = Tensor([[0.0, 0.0]])
+    >>> x.triplet_margin_loss(Tensor([[3.0, 4.0]]), Tensor([[0.0, 2.0]]), eps=0).item()
+    4.0
     """
     check_reduction("triplet_margin_loss", reduction)
     dtype, (a, near, far) = _together(anchor, positive, negative)
@@ -330,7 +380,11 @@ def triplet_margin_loss(
 # ---- several labels ------------------------------------------------------------------------------
 @public("soft_margin_loss", source="PyTorch")
 def soft_margin_loss(x: Node, target: Node, reduction: str = "mean") -> Node:
-    """log(1 + exp(-target * x)), for targets 1 and -1."""
+    """log(1 + exp(-target * x)), for targets 1 and -1.
+
+    >>> Tensor([1000.0, 1000.0]).soft_margin_loss(Tensor([1, -1]), reduction="none")
+    Tensor([   0., 1000.])
+    """
     check_reduction("soft_margin_loss", reduction)
     dtype, (score, sign) = _together(x, target)
     return _finished(softplus_of(neg(mul(sign, score))), reduction, dtype)
@@ -340,7 +394,11 @@ def soft_margin_loss(x: Node, target: Node, reduction: str = "mean") -> Node:
 def multilabel_soft_margin_loss(
     x: Node, target: Node, weight: Node | None = None, reduction: str = "mean"
 ) -> Node:
-    """The binary cross entropy of every class (the last dimension), averaged over the classes."""
+    """The binary cross entropy of every class (the last dimension), averaged over the classes.
+
+    >>> Tensor([[100.0, 100.0]]).multilabel_soft_margin_loss(Tensor([[0.0, 1.0]])).item()
+    50.0
+    """
     check_reduction("multilabel_soft_margin_loss", reduction)
     dtype, (score, goal) = _together(x, target)
     losses = add(mul(goal, softplus_of(neg(score))), mul(sub(1, goal), softplus_of(score)))
@@ -362,6 +420,9 @@ def multi_margin_loss(
     """The mean over the other classes of max(0, margin - x[target] + x[other])**p.
 
     x: (classes,) or (batch, classes); target: class ids. weight: one number per class.
+
+    >>> Tensor([[0.5, 2.0]]).multi_margin_loss(Tensor([0])).item()
+    1.25
     """
     check_reduction("multi_margin_loss", reduction)
     x = as_float(x if x.shape else reshape(x, (1,)))

@@ -65,27 +65,44 @@ def _numbers(name: str, *xs: Operand) -> tuple[Node, ...]:
 # ---- arithmetic ----------------------------------------------------------------------------------
 @public("add", source="PyTorch", namespace=True)
 def add(x: Operand, other: Operand, *, alpha: Operand = 1) -> Node:
-    """x + alpha * other. Of bools: or."""
+    """x + alpha * other. Of bools: or.
+
+    >>> Tensor([1, 2]).add(Tensor([10, 20]), alpha=2)
+    Tensor([21, 42])
+    """
     return alu(ops.ADD, x, other if alpha == 1 else mul(other, alpha))
 
 
 @public("sub", source="PyTorch", namespace=True, aliases=("subtract",))
 def sub(x: Operand, other: Operand, *, alpha: Operand = 1) -> Node:
-    """x - alpha * other."""
+    """x - alpha * other.
+
+    >>> Tensor([10, 20]) - Tensor([1, 2])
+    Tensor([ 9, 18])
+    """
     a, b = _numbers("-", x, other)
     return alu(ops.SUB, a, b if alpha == 1 else mul(b, alpha))
 
 
 @public("mul", source="PyTorch", namespace=True, aliases=("multiply",))
 def mul(x: Operand, other: Operand) -> Node:
-    """x * other. Of bools: and."""
+    """x * other. Of bools: and.
+
+    >>> Tensor([1, 2]) * Tensor([[10], [20]])
+    Tensor([[10, 20],
+            [20, 40]])
+    """
     return alu(ops.MUL, x, other)
 
 
 @public("div", source="PyTorch", namespace=True, aliases=("divide", "true_divide"))
 def div(x: Operand, other: Operand, *, rounding_mode: str | None = None) -> Node:
     """x / other, in floating point (integers give float32). rounding_mode="floor" is `//` and
-    "trunc" rounds towards zero; both keep integers."""
+    "trunc" rounds towards zero; both keep integers.
+
+    >>> Tensor([7, -7]).div(2, rounding_mode="trunc")
+    Tensor([ 3, -3])
+    """
     if rounding_mode is None:
         return alu(ops.DIV, *floats(x, other))
     if rounding_mode == "floor":
@@ -102,7 +119,11 @@ def div(x: Operand, other: Operand, *, rounding_mode: str | None = None) -> Node
 
 @public("floor_divide", source="PyTorch", namespace=True, gradient="no")
 def floor_divide(x: Operand, other: Operand) -> Node:
-    """The quotient rounded down, `//`. Of integers by zero it is 0; of floats x / 0."""
+    """The quotient rounded down, `//`. Of integers by zero it is 0; of floats x / 0.
+
+    >>> Tensor([7, -7]) // 2
+    Tensor([ 3, -4])
+    """
     a, b = _numbers("//", x, other)
     if not a.dtype.is_float:
         return alu(ops.IDIV, a, b)
@@ -133,6 +154,9 @@ def remainder(x: Operand, other: Operand) -> Node:
     """What `//` leaves, with the sign of `other`: `%`. Of integers by zero it is 0, of floats NaN.
 
     Exact while |x / other| < 2**48 (float64: 2**106), NaN beyond that.
+
+    >>> Tensor([7, -7]) % 3
+    Tensor([1, 2])
     """
     a, b = _numbers("%", x, other)
     if not a.dtype.is_float:
@@ -147,7 +171,11 @@ def remainder(x: Operand, other: Operand) -> Node:
 
 @public("fmod", source="PyTorch")
 def fmod(x: Operand, other: Operand) -> Node:
-    """What division rounded towards zero leaves, with the sign of x; else as `remainder`."""
+    """What division rounded towards zero leaves, with the sign of x; else as `remainder`.
+
+    >>> Tensor([7, -7]).fmod(3)
+    Tensor([ 1, -1])
+    """
     a, b = _numbers("fmod", x, other)
     if a.dtype.is_float:
         wide = a.dtype.accumulator
@@ -178,20 +206,32 @@ def _truncated_remainder(a: Node, b: Node) -> Node:
 
 @public("neg", source="PyTorch", namespace=True, aliases=("negative",))
 def neg(x: Operand) -> Node:
-    """-x. TypeError for bool (`~x` negates a condition)."""
+    """-x. TypeError for bool (`~x` negates a condition).
+
+    >>> -Tensor([1, -2])
+    Tensor([-1,  2])
+    """
     return alu(ops.NEG, x)
 
 
 @public("abs", source="PyTorch", namespace=True, aliases=("absolute",))
 def abs_(x: Operand) -> Node:
-    """The magnitude of x; the least integer, which has none, stays as it is."""
+    """The magnitude of x; the least integer, which has none, stays as it is.
+
+    >>> Tensor([-1, 2]).abs()
+    Tensor([1, 2])
+    """
     node = node_of(x)
     return node if node.dtype.kind in "bu" else alu(ops.ABS, node)
 
 
 @public("sign", source="Array API", namespace=True, gradient="no")
 def sign(x: Operand) -> Node:
-    """-1, 0 or 1 as x is below, at or above 0; NaN of NaN."""
+    """-1, 0 or 1 as x is below, at or above 0; NaN of NaN.
+
+    >>> Tensor([-3, 0, 5]).sign()
+    Tensor([-1,  0,  1])
+    """
     node = node_of(x)
     if node.dtype.kind in "bu":
         return cast(ne(node, 0), node.dtype)
@@ -207,6 +247,9 @@ def pow_(x: Operand, exponent: Operand) -> Node:
 
     ValueError for integers to a negative Python int. Where such an exponent stands in a tensor the
     result is 0, or 1 and -1 for the bases that have an integer inverse.
+
+    >>> Tensor([2.0, 3.0]) ** 2
+    Tensor([4., 9.])
     """
     if isinstance(exponent, (int, float)) and isinstance(x, Node):
         simple = _known_power(x, exponent)
@@ -259,7 +302,11 @@ def _integer_power(x: Node, power: Node) -> Node:
 
 @public("square", source="PyTorch", namespace=True)
 def square(x: Operand) -> Node:
-    """x * x, in the dtype of x; int64 of a bool."""
+    """x * x, in the dtype of x; int64 of a bool.
+
+    >>> Tensor([-3, 5]).square()
+    Tensor([ 9, 25])
+    """
     node = node_of(x)
     node = cast(node, int64) if node.dtype is bool_ else node
     return mul(node, node)
@@ -267,14 +314,22 @@ def square(x: Operand) -> Node:
 
 @public("reciprocal", source="PyTorch", namespace=True)
 def reciprocal(x: Operand) -> Node:
-    """1 / x, in floating point."""
+    """1 / x, in floating point.
+
+    >>> Tensor([2.0, 4.0]).reciprocal()
+    Tensor([0.5 , 0.25])
+    """
     return div(1, x if isinstance(x, Node) else node_of(x))
 
 
 @public("rsqrt", source="PyTorch")
 @rounded_once
 def rsqrt(x: Node) -> Node:
-    """1 / sqrt(x), in floating point."""
+    """1 / sqrt(x), in floating point.
+
+    >>> Tensor([4.0, 16.0]).rsqrt()
+    Tensor([0.5 , 0.25])
+    """
     return div(1, alu(ops.SQRT, x))
 
 
@@ -317,7 +372,11 @@ trunc = _rounding("trunc", ops.TRUNC, "x rounded towards zero to a whole number"
 @public("round", source="PyTorch", namespace=True, gradient="no")
 def round_(x: Operand, decimals: int = 0) -> Node:
     """x rounded to the nearest whole number, halves to the even one; with `decimals`, to so many
-    digits behind the point (or, below 0, before it). Integers stay as they are."""
+    digits behind the point (or, below 0, before it). Integers stay as they are.
+
+    >>> Tensor([0.5, 1.5, 2.5]).round()
+    Tensor([0., 2., 2.])
+    """
     node = node_of(x)
     if not node.dtype.is_float:
         if decimals < 0:
@@ -355,21 +414,33 @@ ne = _comparison("ne", "not_equal", ops.NE, False, "x != other")
 
 @public("isnan", source="PyTorch", namespace=True, gradient="int")
 def isnan(x: Operand) -> Node:
-    """Whether an element is NaN."""
+    """Whether an element is NaN.
+
+    >>> Tensor([1.0, float("inf"), float("nan")]).isnan()
+    Tensor([False, False,  True])
+    """
     node = node_of(x)
     return ne(node, node) if node.dtype.is_float else const(False, bool_, node.shape)
 
 
 @public("isinf", source="PyTorch", namespace=True, gradient="int")
 def isinf(x: Operand) -> Node:
-    """Whether an element is inf or -inf."""
+    """Whether an element is inf or -inf.
+
+    >>> Tensor([1.0, float("inf"), float("nan")]).isinf()
+    Tensor([False,  True, False])
+    """
     node = node_of(x)
     return eq(abs_(node), math.inf) if node.dtype.is_float else const(False, bool_, node.shape)
 
 
 @public("isfinite", source="PyTorch", namespace=True, gradient="int")
 def isfinite(x: Operand) -> Node:
-    """Whether an element is neither infinite nor NaN."""
+    """Whether an element is neither infinite nor NaN.
+
+    >>> Tensor([1.0, float("inf"), float("nan")]).isfinite()
+    Tensor([ True, False, False])
+    """
     node = node_of(x)
     return lt(abs_(node), math.inf) if node.dtype.is_float else const(True, bool_, node.shape)
 
@@ -381,7 +452,11 @@ def _truth(x: Operand) -> Node:
 
 @public("logical_not", source="PyTorch", namespace=True, gradient="int")
 def logical_not(x: Operand) -> Node:
-    """Whether x is 0 (False)."""
+    """Whether x is 0 (False).
+
+    >>> Tensor([0, 1, 2]).logical_not()
+    Tensor([ True, False, False])
+    """
     return alu(ops.NOT, _truth(x))
 
 
@@ -428,27 +503,43 @@ bitwise_right_shift = _bitwise(
     "bitwise_not", source="PyTorch", namespace=True, aliases=("bitwise_invert",), gradient="int"
 )
 def bitwise_not(x: Operand) -> Node:
-    """x with every bit turned over, `~`; of bools: not. TypeError for floats."""
+    """x with every bit turned over, `~`; of bools: not. TypeError for floats.
+
+    >>> ~Tensor([0, 5])
+    Tensor([-1, -6])
+    """
     return alu(ops.NOT, x)
 
 
 # ---- choosing ------------------------------------------------------------------------------------
 @public("maximum", source="PyTorch", namespace=True)
 def maximum(x: Operand, other: Operand) -> Node:
-    """The greater of two; NaN if either is NaN."""
+    """The greater of two; NaN if either is NaN.
+
+    >>> Tensor([1, 5]).maximum(Tensor([3, 2]))
+    Tensor([3, 5])
+    """
     return alu(ops.MAX, x, other)
 
 
 @public("minimum", source="PyTorch", namespace=True)
 def minimum(x: Operand, other: Operand) -> Node:
-    """The lesser of two; NaN if either is NaN."""
+    """The lesser of two; NaN if either is NaN.
+
+    >>> Tensor([1, 5]).minimum(Tensor([3, 2]))
+    Tensor([1, 2])
+    """
     return alu(ops.MIN, x, other)
 
 
 @public("clamp", source="PyTorch", aliases=("clip",))
 def clamp(x: Operand, min: Operand = None, max: Operand = None) -> Node:
     """x brought into [min, max]; a limit may be a number, a tensor, or None (no limit); `max` wins
-    where min > max. NaN stays NaN. The derivative is 1 at a limit."""
+    where min > max. NaN stays NaN. The derivative is 1 at a limit.
+
+    >>> Tensor([-2, 0, 9]).clamp(-1, 3)
+    Tensor([-1,  0,  3])
+    """
     if min is None and max is None:
         raise ValueError("clamp: give min, max, or both")
     result = node_of(x)
@@ -464,7 +555,11 @@ def clamp(x: Operand, min: Operand = None, max: Operand = None) -> Node:
 @public("masked_fill", source="PyTorch")
 def masked_fill(x: Operand, mask: Operand, value: Operand) -> Node:
     """x with `value` (a number, or a 0-d tensor) where the bool tensor `mask` holds; the dtype of x
-    stays."""
+    stays.
+
+    >>> Tensor([1, -2, 3]).masked_fill(Tensor([False, True, False]), 0)
+    Tensor([1, 0, 3])
+    """
     node = node_of(x)
     filling = value if isinstance(value, Node) else const(value, node.dtype)
     return where(mask, cast(filling, node.dtype), node)
@@ -472,7 +567,11 @@ def masked_fill(x: Operand, mask: Operand, value: Operand) -> Node:
 
 @public("lerp", source="PyTorch")
 def lerp(x: Operand, end: Operand, weight: Operand) -> Node:
-    """From x to `end` by the part `weight`: x at 0, exactly `end` at 1."""
+    """From x to `end` by the part `weight`: x at 0, exactly `end` at 1.
+
+    >>> Tensor([0.0, 10.0]).lerp(Tensor([4.0, 20.0]), 0.25)
+    Tensor([ 1. , 12.5])
+    """
     start, stop, part = floats(x, end, weight)
     wide = start.dtype.accumulator
     a, b, w = cast(start, wide), cast(stop, wide), cast(part, wide)

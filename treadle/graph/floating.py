@@ -46,7 +46,11 @@ from treadle.ir.node import Node
 # ---- signs ---------------------------------------------------------------------------------------
 @public("signbit", source="PyTorch", namespace=True, gradient="int")
 def signbit(x: Operand) -> Node:
-    """Whether the sign is minus: of -0.0 too, and of a NaN that carries it; of integers x < 0."""
+    """Whether the sign is minus: of -0.0 too, and of a NaN that carries it; of integers x < 0.
+
+    >>> Tensor([-0.0, 1.0]).signbit()
+    Tensor([ True, False])
+    """
     node = node_of(x)
     if node.dtype.is_float:
         return lt(bitcast(stop_gradient(node), BY_NAME[f"int{node.dtype.bits}"]), 0)
@@ -56,7 +60,11 @@ def signbit(x: Operand) -> Node:
 @public("copysign", source="PyTorch", namespace=True)
 def copysign(x: Operand, other: Operand) -> Node:
     """|x| with the sign of `other`, which may be that of a zero. The derivative at x = 0 is 0, and
-    so is that by `other`."""
+    so is that by `other`.
+
+    >>> Tensor([1.0, 2.0]).copysign(Tensor([-0.0, 3.0]))
+    Tensor([-1.,  2.])
+    """
     value, sign = floats(x, other)
     size = abs_(value)
     return where(signbit(sign), neg(size), size)
@@ -64,14 +72,22 @@ def copysign(x: Operand, other: Operand) -> Node:
 
 @public("heaviside", source="PyTorch", gradient="no")
 def heaviside(x: Operand, values: Operand) -> Node:
-    """0 below 0, 1 above, `values` at 0; 0 for NaN."""
+    """0 below 0, 1 above, `values` at 0; 0 for NaN.
+
+    >>> Tensor([-2.0, 0.0, 3.0]).heaviside(Tensor(0.5))
+    Tensor([0. , 0.5, 1. ])
+    """
     node, middle = operands(x, values)
     return where(eq(node, 0), middle, cast(lt(0, node), node.dtype))
 
 
 @public("positive", source="PyTorch", namespace=True)
 def positive(x: Operand) -> Node:
-    """x itself, `+x`. TypeError for bool."""
+    """x itself, `+x`. TypeError for bool.
+
+    >>> Tensor([1, -2]).positive()
+    Tensor([ 1, -2])
+    """
     node = node_of(x)
     if node.dtype is bool_:
         raise TypeError("positive is for numbers, not for bool: cast the tensor first")
@@ -84,6 +100,9 @@ def nextafter(x: Operand, other: Operand) -> Node:
     """The next number of the dtype after x in the direction of `other`; `other` if they are equal.
 
     The bits of positive floats, read as integers, count upwards; those of negative ones downwards.
+
+    >>> Tensor([0.0]).nextafter(Tensor([1.0])) > 0
+    Tensor([ True])
     """
     value, goal = [stop_gradient(each) for each in floats(x, other)]
     whole = BY_NAME[f"int{value.dtype.bits}"]
@@ -98,7 +117,11 @@ def nextafter(x: Operand, other: Operand) -> Node:
 
 @public("frac", source="PyTorch")
 def frac(x: Operand) -> Node:
-    """x - trunc(x), with the sign of x. TypeError for integers."""
+    """x - trunc(x), with the sign of x. TypeError for integers.
+
+    >>> Tensor([-1.5, 2.25]).frac()
+    Tensor([-0.5 ,  0.25])
+    """
     node = node_of(x)
     if not node.dtype.is_float:
         raise TypeError(f"frac is for floats, not for {node.dtype}: cast the tensor first")
@@ -119,7 +142,11 @@ def nan_to_num(
     x: Operand, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Node:
     """x with NaN replaced by `nan`, inf by `posinf` and -inf by `neginf`; None: 0, and the greatest
-    and least number of the dtype. Integers stay as they are."""
+    and least number of the dtype. Integers stay as they are.
+
+    >>> Tensor([float("nan"), 1.0]).nan_to_num(nan=5.0)
+    Tensor([5., 1.])
+    """
     node = node_of(x)
     if not node.dtype.is_float:
         return node
@@ -136,7 +163,11 @@ def isclose(
     x: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Node:
     """Whether |x - other| <= atol + rtol * |other|; infinities are close to themselves only, NaN to
-    nothing unless `equal_nan`. Integers and bools are compared in float64."""
+    nothing unless `equal_nan`. Integers and bools are compared in float64.
+
+    >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0000001, 2.1]))
+    Tensor([ True, False])
+    """
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value < 0:
             raise ValueError(f"isclose: {name}={value!r} is below 0")
@@ -157,14 +188,22 @@ def _number_rather_than_nan(chosen: Node, a: Node, b: Node) -> Node:
 
 @public("fmax", source="PyTorch")
 def fmax(x: Operand, other: Operand) -> Node:
-    """The greater of two; where one is NaN, the other."""
+    """The greater of two; where one is NaN, the other.
+
+    >>> Tensor([1.0, float("nan")]).fmax(Tensor([0.0, 2.0]))
+    Tensor([1., 2.])
+    """
     a, b = operands(x, other)
     return _number_rather_than_nan(le(b, a), a, b)
 
 
 @public("fmin", source="PyTorch")
 def fmin(x: Operand, other: Operand) -> Node:
-    """The lesser of two; where one is NaN, the other."""
+    """The lesser of two; where one is NaN, the other.
+
+    >>> Tensor([1.0, float("nan")]).fmin(Tensor([0.0, 2.0]))
+    Tensor([0., 2.])
+    """
     a, b = operands(x, other)
     return _number_rather_than_nan(le(a, b), a, b)
 
@@ -180,7 +219,11 @@ def _wide(*xs: Operand) -> tuple[DType, tuple[Node, ...]]:
 
 @public("addcmul", source="PyTorch")
 def addcmul(x: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Node:
-    """x + value * tensor1 * tensor2, rounded once in half and bfloat16."""
+    """x + value * tensor1 * tensor2, rounded once in half and bfloat16.
+
+    >>> Tensor([1.0]).addcmul(Tensor([2.0]), Tensor([3.0]), value=10)
+    Tensor([61.])
+    """
     dtype, (base, first, second) = _wide(x, tensor1, tensor2)
     product = mul(first, second)
     return cast(add(base, product if value == 1 else mul(product, value)), dtype)
@@ -188,7 +231,11 @@ def addcmul(x: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 
 
 @public("addcdiv", source="PyTorch")
 def addcdiv(x: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Node:
-    """x + value * tensor1 / tensor2, in floating point."""
+    """x + value * tensor1 / tensor2, in floating point.
+
+    >>> Tensor([1.0]).addcdiv(Tensor([6.0]), Tensor([3.0]), value=10)
+    Tensor([21.])
+    """
     dtype, (base, first, second) = _wide(*floats(x, tensor1, tensor2))
     quotient = div(first if value == 1 else mul(first, value), second)
     return cast(add(base, quotient), dtype)
@@ -196,7 +243,11 @@ def addcdiv(x: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 
 
 @public("float_power", source="PyTorch")
 def float_power(x: Operand, exponent: Operand) -> Node:
-    """x to a power, in float64."""
+    """x to a power, in float64.
+
+    >>> Tensor([2, 3]).float_power(2)
+    Tensor([4., 9.], dtype=float64)
+    """
     wide = [
         each if isinstance(each, int | float) else cast(each, float64) for each in (x, exponent)
     ]
@@ -205,7 +256,11 @@ def float_power(x: Operand, exponent: Operand) -> Node:
 
 @public("xlogy", source="PyTorch")
 def xlogy(x: Operand, other: Operand) -> Node:
-    """x * log(other), which is 0 where x is 0 unless `other` is NaN."""
+    """x * log(other), which is 0 where x is 0 unless `other` is NaN.
+
+    >>> Tensor([0.0, 2.0]).xlogy(Tensor([0.0, 1.0]))
+    Tensor([0., 0.])
+    """
     dtype, (factor, value) = _wide(*floats(x, other))
     extreme = logical_or(le(value, 0), eq(value, math.inf))
     nothing = logical_and(eq(factor, 0), extreme)

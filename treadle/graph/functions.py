@@ -44,7 +44,11 @@ erf = _function("erf", ops.ERF, "The error function")
 @public("log10", source="PyTorch", namespace=True)
 @rounded_once
 def log10(x: Node) -> Node:
-    """The logarithm to base 10, in floating point; -inf of 0, NaN below."""
+    """The logarithm to base 10, in floating point; -inf of 0, NaN below.
+
+    >>> Tensor([1.0, 100.0]).log10()
+    Tensor([0., 2.])
+    """
     return mul(log2(x), math.log10(2.0))
 
 
@@ -57,7 +61,11 @@ def _halves(x: Node) -> tuple[Node, Node]:
 @public("sinh", source="PyTorch", namespace=True)
 @rounded_once
 def sinh(x: Node) -> Node:
-    """The hyperbolic sine, exact near 0: there, with t = expm1(x), it is (t + t/(t + 1)) / 2."""
+    """The hyperbolic sine, exact near 0: there, with t = expm1(x), it is (t + t/(t + 1)) / 2.
+
+    >>> Tensor([0.0]).sinh()
+    Tensor([0.])
+    """
     small = lt(abs_(x), 1)
     t = expm1(where(small, x, 0))
     rising, falling = _halves(x)
@@ -68,7 +76,11 @@ def sinh(x: Node) -> Node:
 @rounded_once
 def cosh(x: Node) -> Node:
     """The hyperbolic cosine; near 0, with t = expm1(x), it is 1 + t^2/(t + 1)/2, whose derivative
-    keeps its digits there."""
+    keeps its digits there.
+
+    >>> Tensor([0.0]).cosh()
+    Tensor([1.])
+    """
     small = lt(abs_(x), 1)
     t = expm1(where(small, x, 0))
     return where(small, add(mul(div(mul(t, t), add(t, 1)), 0.5), 1), add(*_halves(x)))
@@ -77,7 +89,11 @@ def cosh(x: Node) -> Node:
 # ---- activations ---------------------------------------------------------------------------------
 @public("relu", source="PyTorch")
 def relu(x: Operand) -> Node:
-    """x where it is above 0, else 0; NaN stays NaN. The derivative at 0 is 0."""
+    """x where it is above 0, else 0; NaN stays NaN. The derivative at 0 is 0.
+
+    >>> Tensor([-1.0, 2.0]).relu()
+    Tensor([0., 2.])
+    """
     node = node_of(x)
     return where(le(node, 0), 0, node)
 
@@ -89,6 +105,9 @@ def sigmoid(x: Node) -> Node:
 
     With e = exp(-|x|) it is 1/(1 + e) from 0 on and e/(1 + e) below, so that nothing overflows;
     |x| is chosen by `where`, not by abs, whose derivative at 0 would be 0.
+
+    >>> Tensor([0.0, 100.0]).sigmoid()
+    Tensor([0.5, 1. ])
     """
     rising = le(0, x)
     e = exp(where(rising, neg(x), x))
@@ -98,7 +117,11 @@ def sigmoid(x: Node) -> Node:
 @public("silu", source="PyTorch", aliases=("swish",))
 @rounded_once
 def silu(x: Node) -> Node:
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    >>> Tensor([0.0, 100.0]).silu()
+    Tensor([  0., 100.])
+    """
     return mul(x, sigmoid(x))
 
 
@@ -109,6 +132,9 @@ def gelu(x: Node, approximate: str = "none") -> Node:
     approximate="tanh", x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))).
 
     Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016.
+
+    >>> Tensor([0.0, 100.0]).gelu()
+    Tensor([  0., 100.])
     """
     half = mul(x, 0.5)
     if approximate == "none":

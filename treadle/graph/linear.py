@@ -38,7 +38,11 @@ def _checked(a: Any, b: Any, name: str) -> tuple[Node, Node]:
 @public("matmul", source="PyTorch", namespace=True)
 def matmul(x: Node, other: Node) -> Node:
     """The matrix product `@`: (.., m, k) @ (.., k, n) -> (.., m, n), leading dimensions broadcast.
-    A 1-d operand is a row on the left, a column on the right, and is not in the result's shape."""
+    A 1-d operand is a row on the left, a column on the right, and is not in the result's shape.
+
+    >>> Tensor([[1, 2], [3, 4]]) @ Tensor([10, 1])
+    Tensor([12, 34])
+    """
     a, b = _checked(x, other, "matmul")
     inner = b.shape[max(0, len(b.shape) - 2)]
     if not shapes.same(a.shape[-1], inner):
@@ -74,28 +78,45 @@ def _ranks(a: Node, b: Node, wanted: tuple[int, int], name: str, words: str) -> 
 
 @public("dot", source="PyTorch")
 def dot(x: Node, tensor: Node) -> Node:
-    """The sum of the products of two vectors."""
+    """The sum of the products of two vectors.
+
+    >>> Tensor([1, 2]).dot(Tensor([3, 4]))
+    Tensor(11)
+    """
     _ranks(*_checked(x, tensor, "dot"), (1, 1), "dot", "two vectors")
     return matmul(x, tensor)
 
 
 @public("mv", source="PyTorch")
 def mv(x: Node, vec: Node) -> Node:
-    """A matrix times a vector."""
+    """A matrix times a vector.
+
+    >>> Tensor([[1, 2], [3, 4]]).mv(Tensor([10, 1]))
+    Tensor([12, 34])
+    """
     _ranks(*_checked(x, vec, "mv"), (2, 1), "mv", "a matrix and a vector")
     return matmul(x, vec)
 
 
 @public("mm", source="PyTorch")
 def mm(x: Node, mat2: Node) -> Node:
-    """A matrix times a matrix."""
+    """A matrix times a matrix.
+
+    >>> Tensor([[1, 2], [3, 4]]).mm(Tensor([[10], [1]]))
+    Tensor([[12],
+            [34]])
+    """
     _ranks(*_checked(x, mat2, "mm"), (2, 2), "mm", "two matrices")
     return matmul(x, mat2)
 
 
 @public("bmm", source="PyTorch")
 def bmm(x: Node, mat2: Node) -> Node:
-    """As many matrix products as the two tensors have matrices: (b, m, k) with (b, k, n)."""
+    """As many matrix products as the two tensors have matrices: (b, m, k) with (b, k, n).
+
+    >>> Tensor.ones(5, 2, 3).bmm(Tensor.ones(5, 3, 4)).shape
+    (5, 2, 4)
+    """
     a, b = _checked(x, mat2, "bmm")
     _ranks(a, b, (3, 3), "bmm", "two 3-d tensors")
     if not shapes.same(a.shape[0], b.shape[0]):
@@ -107,14 +128,24 @@ def bmm(x: Node, mat2: Node) -> Node:
 
 @public("outer", source="PyTorch")
 def outer(x: Node, vec2: Node) -> Node:
-    """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""
+    """Every element of one vector times every element of another: (m,), (n,) -> (m, n).
+
+    >>> Tensor([1, 2]).outer(Tensor([3, 4, 5]))
+    Tensor([[ 3,  4,  5],
+            [ 6,  8, 10]])
+    """
     _ranks(x, vec2, (1, 1), "outer", "two vectors")
     return mul(reshape(x, (x.shape[0], 1)), reshape(vec2, (1, vec2.shape[0])))
 
 
 @public("addmm", source="PyTorch")
 def addmm(x: Node, mat1: Node, mat2: Node, *, beta: Any = 1, alpha: Any = 1) -> Node:
-    """beta * x + alpha * (mat1 @ mat2)."""
+    """beta * x + alpha * (mat1 @ mat2).
+
+    >>> Tensor.ones(2, 2).addmm(Tensor.eye(2), Tensor.eye(2), alpha=3)
+    Tensor([[4., 1.],
+            [1., 4.]])
+    """
     product = mm(mat1, mat2)
     scaled = product if alpha == 1 else mul(product, alpha)
     return add(x if beta == 1 else mul(x, beta), scaled)

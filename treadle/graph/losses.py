@@ -82,7 +82,11 @@ def _weighted(name: str, losses: Node, weight: Node | None) -> Node:
 # ---- regression ----------------------------------------------------------------------------------
 @public("mse_loss", source="PyTorch")
 def mse_loss(x: Node, target: Node, reduction: str = "mean") -> Node:
-    """The squared differences. x and target have one shape (they do not broadcast)."""
+    """The squared differences. x and target have one shape (they do not broadcast).
+
+    >>> Tensor([1.0, 5.0]).mse_loss(Tensor([2.0, 2.0])).item()
+    5.0
+    """
     check_reduction("mse_loss", reduction)
     a, b, dtype = alike("mse_loss", x, target)
     return cast(reduced(square(sub(a, b)), reduction), dtype)
@@ -90,7 +94,11 @@ def mse_loss(x: Node, target: Node, reduction: str = "mean") -> Node:
 
 @public("l1_loss", source="PyTorch")
 def l1_loss(x: Node, target: Node, reduction: str = "mean") -> Node:
-    """The absolute differences. x and target have one shape (they do not broadcast)."""
+    """The absolute differences. x and target have one shape (they do not broadcast).
+
+    >>> Tensor([1.0, 5.0]).l1_loss(Tensor([2.0, 2.0])).item()
+    2.0
+    """
     check_reduction("l1_loss", reduction)
     a, b, dtype = alike("l1_loss", x, target)
     return cast(reduced(abs_(sub(a, b)), reduction), dtype)
@@ -102,7 +110,11 @@ def binary_cross_entropy(
     x: Node, target: Node, weight: Node | None = None, reduction: str = "mean"
 ) -> Node:
     """-(target * log(x) + (1 - target) * log(1 - x)) of probabilities x, with logarithms taken to
-    be at least -100; NaN for an x outside 0..1. weight: broadcasts to x."""
+    be at least -100; NaN for an x outside 0..1. weight: broadcasts to x.
+
+    >>> Tensor([1.0, 0.5]).binary_cross_entropy(Tensor([1.0, 1.0]), reduction="none")
+    Tensor([-0.       ,  0.6931472])
+    """
     check_reduction("binary_cross_entropy", reduction)
     p, t, dtype = alike("binary_cross_entropy", x, target)
     hit, miss = (alu(ops.MAX, logarithm, -100.0) for logarithm in (log(p), log1p(neg(p))))
@@ -123,6 +135,9 @@ def binary_cross_entropy_with_logits(
     """The binary cross entropy of probabilities sigmoid(x), exact for scores x of any size.
 
     weight: broadcasts to x. pos_weight: how much targets of 1 count; broadcasts to x.
+
+    >>> Tensor([0.0]).binary_cross_entropy_with_logits(Tensor([1.0])).item()
+    0.6931471824645996
     """
     name = "binary_cross_entropy_with_logits"
     check_reduction(name, reduction)
@@ -220,6 +235,9 @@ def nll_loss(
     x: (classes,) or (batch, classes, ..). target: integers, the shape of x without the classes.
     weight: one number per class; the mean is weighted by it. Samples whose target is `ignore_index`
     do not count. A target that is no class is an IndexError when the loss is computed.
+
+    >>> Tensor([[-1.0, -2.0]]).nll_loss(Tensor([1])).item()
+    2.0
     """
     check_reduction("nll_loss", reduction)
     axis = _class_axis("nll_loss", x)
@@ -248,6 +266,9 @@ def cross_entropy(
     class; with class ids the mean is weighted by it. ignore_index: samples with this class id do
     not count. label_smoothing: how much of the target, 0..1, is spread evenly over the classes.
     A class id that is none is an IndexError when the loss is computed.
+
+    >>> Tensor([[100.0, 0.0], [0.0, 0.0]]).cross_entropy(Tensor([0, 1]), reduction="none")
+    Tensor([0.       , 0.6931472])
     """
     check_reduction("cross_entropy", reduction)
     axis = _class_axis("cross_entropy", x)

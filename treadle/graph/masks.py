@@ -158,7 +158,11 @@ def nonzero(
 @public("nonzero", source="Array API", method=False, namespace=True, kind="reads", gradient="int")
 def nonzero_of_standard(x: Node, /, *, read: Read) -> tuple[Node, ...]:
     """The indices of the elements that are not 0: a tensor of int64 for each dimension. ValueError
-    for a 0-d tensor."""
+    for a 0-d tensor.
+
+    >>> treadle.nonzero(Tensor([[0, 1], [2, 0]]))
+    (Tensor([0, 1]), Tensor([1, 0]))
+    """
     if not x.shape:
         raise ValueError("nonzero: a 0-d tensor has no indices; reshape it to (1,)")
     return _as_tuple(x, read)

@@ -40,13 +40,22 @@ _MANY = 8  # from so many parts on, `cat` stores each part into the result inste
 @public("reshape", source="PyTorch", aliases=("view",))
 def reshape_method(x: Node, *shape: Any) -> Node:
     """The elements in row-major order in another shape, given as sizes or as one tuple; one size
-    may be -1. Never shares memory in a way that a write could show."""
+    may be -1. Never shares memory in a way that a write could show.
+
+    >>> Tensor([1, 2, 3, 4, 5, 6]).reshape(2, -1)
+    Tensor([[1, 2, 3],
+            [4, 5, 6]])
+    """
     return reshape(x, as_shape(*shape))
 
 
 @public("flatten", source="PyTorch")
 def flatten(x: Node, start_dim: int = 0, end_dim: int = -1) -> Node:
-    """The dimensions from `start_dim` to `end_dim` merged into one; a 0-d tensor becomes 1-d."""
+    """The dimensions from `start_dim` to `end_dim` merged into one; a 0-d tensor becomes 1-d.
+
+    >>> Tensor.ones(2, 3, 4).flatten(1).shape
+    (2, 12)
+    """
     rank = len(x.shape)
     first = normalize_axis(start_dim, rank, "start_dim")
     last = normalize_axis(end_dim, rank, "end_dim")
@@ -58,7 +67,11 @@ def flatten(x: Node, start_dim: int = 0, end_dim: int = -1) -> Node:
 
 @public("unflatten", source="PyTorch")
 def unflatten(x: Node, dim: int, sizes: Sequence[Dim]) -> Node:
-    """One dimension split into several of the given sizes, of which one may be -1."""
+    """One dimension split into several of the given sizes, of which one may be -1.
+
+    >>> Tensor.ones(2, 6).unflatten(1, (2, 3)).shape
+    (2, 2, 3)
+    """
     axis = normalize_axis(dim, len(x.shape))
     parts = as_shape(*sizes)
     if -1 in parts:
@@ -77,13 +90,21 @@ def unflatten(x: Node, dim: int, sizes: Sequence[Dim]) -> Node:
 
 @public("permute", source="PyTorch", aliases=("permute_dims",), namespace=True)
 def permute_method(x: Node, *dims: Any) -> Node:
-    """The dimensions in another order: dimension `dims[i]` becomes dimension i."""
+    """The dimensions in another order: dimension `dims[i]` becomes dimension i.
+
+    >>> Tensor.ones(2, 3, 4).permute(2, 0, 1).shape
+    (4, 2, 3)
+    """
     return permute(x, as_shape(*dims))
 
 
 @public("transpose", source="PyTorch", aliases=("swapaxes",))
 def transpose(x: Node, dim0: int, dim1: int) -> Node:
-    """Two dimensions exchanged."""
+    """Two dimensions exchanged.
+
+    >>> Tensor.ones(2, 3, 4).transpose(0, 2).shape
+    (4, 3, 2)
+    """
     rank = len(x.shape)
     a, b = normalize_axis(dim0, rank, "dim0"), normalize_axis(dim1, rank, "dim1")
     order = list(range(rank))
@@ -94,7 +115,11 @@ def transpose(x: Node, dim0: int, dim1: int) -> Node:
 
 @public("movedim", source="PyTorch", aliases=("moveaxis",), namespace=True)
 def movedim(x: Node, source: Any, destination: Any) -> Node:
-    """Dimensions moved to other places; the others keep their order."""
+    """Dimensions moved to other places; the others keep their order.
+
+    >>> Tensor.ones(2, 3, 4).movedim(0, -1).shape
+    (3, 4, 2)
+    """
     rank = len(x.shape)
     froms, tos = (
         axes if isinstance(axes, (tuple, list)) else (axes,) for axes in (source, destination)
@@ -113,13 +138,23 @@ def movedim(x: Node, source: Any, destination: Any) -> Node:
 
 @public("T", source="PyTorch", kind="property")
 def reversed_dims(x: Node) -> Node:
-    """The dimensions in reverse order: of a matrix, its transpose."""
+    """The dimensions in reverse order: of a matrix, its transpose.
+
+    >>> Tensor([[1, 2, 3], [4, 5, 6]]).T
+    Tensor([[1, 4],
+            [2, 5],
+            [3, 6]])
+    """
     return permute(x, tuple(range(len(x.shape)))[::-1])
 
 
 @public("mT", source="PyTorch", kind="property")
 def matrix_transpose(x: Node) -> Node:
-    """The last two dimensions exchanged. ValueError below two dimensions."""
+    """The last two dimensions exchanged. ValueError below two dimensions.
+
+    >>> Tensor.ones(5, 2, 3).mT.shape
+    (5, 3, 2)
+    """
     if len(x.shape) < 2:
         raise ValueError(f"mT needs two dimensions or more, not the shape {text(x.shape)}")
     return transpose(x, -2, -1)
@@ -128,7 +163,11 @@ def matrix_transpose(x: Node) -> Node:
 @public("squeeze", source="PyTorch")
 def squeeze(x: Node, dim: Any = None) -> Node:
     """Without the dimensions of size 1: all of them, or those of `dim` (an int or several) that
-    have size 1."""
+    have size 1.
+
+    >>> Tensor.ones(2, 1, 3).squeeze(1).shape
+    (2, 3)
+    """
     axes = normalize_axes(dim, len(x.shape))
     left = [size for axis, size in enumerate(x.shape) if axis not in axes or size != 1]
     return reshape(x, tuple(left))
@@ -136,34 +175,57 @@ def squeeze(x: Node, dim: Any = None) -> Node:
 
 @public("unsqueeze", source="PyTorch")
 def unsqueeze(x: Node, dim: int) -> Node:
-    """With a dimension of size 1 more, at `dim` of the result."""
+    """With a dimension of size 1 more, at `dim` of the result.
+
+    >>> Tensor([1, 2]).unsqueeze(1)
+    Tensor([[1],
+            [2]])
+    """
     axis = normalize_axis(dim, len(x.shape), new=True)
     return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
 
 
 @public("expand", source="PyTorch", aliases=("broadcast_to",), namespace=True)
 def expand_method(x: Node, *shape: Any) -> Node:
-    """Stretched to a shape: a size of 1 becomes any size, -1 keeps one, new ones stand in front."""
+    """Stretched to a shape: a size of 1 becomes any size, -1 keeps one, new ones stand in front.
+
+    >>> Tensor([[1], [2]]).expand(-1, 3)
+    Tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
     return expand(x, as_shape(*shape))
 
 
 @public("expand_as", source="PyTorch")
 def expand_as(x: Node, other: Node) -> Node:
-    """Stretched to the shape of `other`."""
+    """Stretched to the shape of `other`.
+
+    >>> Tensor([1, 2]).expand_as(Tensor.ones(2, 2))
+    Tensor([[1, 2],
+            [1, 2]])
+    """
     return expand(x, other.shape)
 
 
 # ---- order ---------------------------------------------------------------------------------------
 @public("flip", source="PyTorch", namespace=True)
 def flip_method(x: Node, *dims: Any) -> Node:
-    """In reverse order along the given dimensions (none given: all)."""
+    """In reverse order along the given dimensions (none given: all).
+
+    >>> Tensor([1, 2, 3]).flip(0)
+    Tensor([3, 2, 1])
+    """
     return flip(x, as_shape(*dims) if dims and dims != (None,) else None)
 
 
 @public("roll", source="PyTorch", namespace=True)
 def roll(x: Node, shifts: Any, dims: Any = None) -> Node:
     """Moved by `shifts` places along `dims`, what leaves at the end entering at the start. Without
-    `dims` the tensor is rolled as if it were flat."""
+    `dims` the tensor is rolled as if it were flat.
+
+    >>> Tensor([1, 2, 3]).roll(1)
+    Tensor([3, 1, 2])
+    """
     if dims is None:
         flat = reshape(x, (shapes.total(x.shape),))
         return reshape(roll(flat, shifts, 0), x.shape)
@@ -192,7 +254,11 @@ def narrow(x: Node, axis: int, start: Dim, stop: Dim, inside: bool = False) -> N
 @public("repeat", source="PyTorch")
 def repeat(x: Node, *repeats: Any) -> Node:
     """The whole tensor repeated, `repeats[i]` times along dimension i; more numbers than dimensions
-    add dimensions in front."""
+    add dimensions in front.
+
+    >>> Tensor([1, 2]).repeat(2)
+    Tensor([1, 2, 1, 2])
+    """
     counts = as_shape(*repeats)
     missing = len(counts) - len(x.shape)
     if missing < 0:
@@ -210,7 +276,12 @@ def repeat(x: Node, *repeats: Any) -> Node:
 
 @public("tile", source="PyTorch", namespace=True)
 def tile(x: Node, *repeats: Any) -> Node:
-    """As `repeat`, but fewer numbers than dimensions are for the last dimensions."""
+    """As `repeat`, but fewer numbers than dimensions are for the last dimensions.
+
+    >>> Tensor([1, 2]).tile(2, 1)
+    Tensor([[1, 2],
+            [1, 2]])
+    """
     counts = as_shape(*repeats)
     return repeat(x, (1,) * (len(x.shape) - len(counts)) + counts)
 
@@ -236,7 +307,11 @@ def listed(tensors: tuple[Any, ...], dim: Any, name: str) -> tuple[list[Node], A
 @public("cat", source="PyTorch", aliases=("concat", "concatenate"))
 def cat(*tensors: Any, dim: int | None = None) -> Node:
     """Tensors joined along a dimension (0 unless given); their other sizes are equal. Takes a list
-    or several tensors; dtypes are promoted."""
+    or several tensors; dtypes are promoted.
+
+    >>> Tensor.cat([Tensor([1, 2]), Tensor([3])])
+    Tensor([1, 2, 3])
+    """
     parts, at = listed(tensors, dim, "cat")
     first = next((part for part in parts if part.shape != (0,)), parts[0])
     if not first.shape:
@@ -305,7 +380,12 @@ def _with_size(shape: Shape, axis: int, size: Dim) -> Shape:
 
 @public("stack", source="PyTorch", namespace=True)
 def stack(*tensors: Any, dim: int | None = None) -> Node:
-    """Tensors of one shape joined along a new dimension (the first unless given)."""
+    """Tensors of one shape joined along a new dimension (the first unless given).
+
+    >>> Tensor.stack([Tensor([1, 2]), Tensor([3, 4])])
+    Tensor([[1, 2],
+            [3, 4]])
+    """
     parts, at = listed(tensors, dim, "stack")
     for part in parts[1:]:
         if part.shape != parts[0].shape:
@@ -319,7 +399,11 @@ def stack(*tensors: Any, dim: int | None = None) -> Node:
 @public("split", source="PyTorch", namespace=True)
 def split(x: Node, split_size: Any, dim: int = 0) -> tuple[Node, ...]:
     """The tensor in parts along a dimension: of `split_size` each (the last may be smaller), or of
-    the sizes in a list, which add up to the dimension's."""
+    the sizes in a list, which add up to the dimension's.
+
+    >>> Tensor([1, 2, 3]).split(2)
+    (Tensor([1, 2]), Tensor([3]))
+    """
     axis, size = _known_size(x, dim, "split")
     if isinstance(split_size, (tuple, list)):
         sizes = [operator.index(part) for part in split_size]
@@ -337,7 +421,11 @@ def split(x: Node, split_size: Any, dim: int = 0) -> tuple[Node, ...]:
 @public("chunk", source="PyTorch", namespace=True)
 def chunk(x: Node, chunks: int, dim: int = 0) -> tuple[Node, ...]:
     """The tensor in (at most) `chunks` parts of equal size along a dimension, the last perhaps
-    smaller."""
+    smaller.
+
+    >>> Tensor([1, 2, 3, 4, 5]).chunk(2)
+    (Tensor([1, 2, 3]), Tensor([4, 5]))
+    """
     if operator.index(chunks) < 1:
         raise ValueError(f"chunk: chunks must be 1 or more, not {chunks}")
     _, size = _known_size(x, dim, "chunk")
@@ -346,7 +434,11 @@ def chunk(x: Node, chunks: int, dim: int = 0) -> tuple[Node, ...]:
 
 @public("unbind", source="PyTorch", aliases=("unstack",), namespace=True)
 def unbind(x: Node, dim: int = 0) -> tuple[Node, ...]:
-    """The slices along a dimension, without it."""
+    """The slices along a dimension, without it.
+
+    >>> Tensor([[1, 2], [3, 4]]).unbind()
+    (Tensor([1, 2]), Tensor([3, 4]))
+    """
     axis, size = _known_size(x, dim, "unbind")
     left = (*x.shape[:axis], *x.shape[axis + 1 :])
     return tuple([reshape(narrow(x, axis, n, n + 1), left) for n in range(size)])
@@ -375,6 +467,9 @@ def pad_method(x: Node, pad: Any, mode: str = "constant", value: bool | int | fl
 
     mode: "constant" (filled with `value`), "reflect" (mirrored at the border element), "replicate"
     (the border element) or "circular" (from the other end).
+
+    >>> Tensor([1, 2]).pad((1, 2))
+    Tensor([0, 1, 2, 0, 0])
     """
     pairs = _pairs(pad, len(x.shape))
     kept = [
@@ -456,14 +551,22 @@ _BORDERS: dict[str, Callable[[Node, int, int, int], list[Node]]] = {
 
 @public("shrink", source="tinygrad")
 def shrink_method(x: Node, regions: Sequence[tuple[Dim, Dim] | None]) -> Node:
-    """The elements from `start` up to `stop`, a pair per dimension; None keeps a dimension."""
+    """The elements from `start` up to `stop`, a pair per dimension; None keeps a dimension.
+
+    >>> Tensor([1, 2, 3, 4]).shrink([(1, 3)])
+    Tensor([2, 3])
+    """
     return shrink(x, [(0, size) if r is None else r for r, size in zip(regions, x.shape)])
 
 
 # ---- diagonals and triangles ---------------------------------------------------------------------
 @public("diagonal", source="PyTorch")
 def diagonal(x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Node:
-    """The diagonal of two dimensions as a new last dimension; offset > 0 above, < 0 below it."""
+    """The diagonal of two dimensions as a new last dimension; offset > 0 above, < 0 below it.
+
+    >>> Tensor([[1, 2], [3, 4]]).diagonal()
+    Tensor([1, 4])
+    """
     rank = len(x.shape)
     if rank < 2:
         raise ValueError(f"diagonal needs two dimensions or more, not the shape {text(x.shape)}")
@@ -504,11 +607,21 @@ def _matrix(x: Node, name: str) -> tuple[Dim, Dim]:
 
 @public("tril", source="PyTorch", namespace=True)
 def tril(x: Node, diagonal: int = 0) -> Node:
-    """The last two dimensions with 0 above the given diagonal."""
+    """The last two dimensions with 0 above the given diagonal.
+
+    >>> Tensor([[1, 2], [3, 4]]).tril()
+    Tensor([[1, 0],
+            [3, 4]])
+    """
     return where(on_or_below(*_matrix(x, "tril"), diagonal), x, const(0, x.dtype))
 
 
 @public("triu", source="PyTorch", namespace=True)
 def triu(x: Node, diagonal: int = 0) -> Node:
-    """The last two dimensions with 0 below the given diagonal."""
+    """The last two dimensions with 0 below the given diagonal.
+
+    >>> Tensor([[1, 2], [3, 4]]).triu()
+    Tensor([[1, 2],
+            [0, 4]])
+    """
     return where(on_or_below(*_matrix(x, "triu"), diagonal - 1), const(0, x.dtype), x)

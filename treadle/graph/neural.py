@@ -40,6 +40,9 @@ def linear(x: Node, weight: Node, bias: Node | None = None) -> Node:
     """x times the transposed weight, plus the bias, along the last dimension.
 
     x: (.., in). weight: (out, in), or (in,) for one output without a dimension. bias: (out,).
+
+    >>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0, 1.0], [0.0, 3.0]]), Tensor([0.5, 0.0]))
+    Tensor([[3.5, 6. ]])
     """
     x, weight = operands(x, weight)
     wanted = weight.shape[:-1]
@@ -81,6 +84,10 @@ def softmax(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
     """exp(x) divided by its sum along a dimension: positive numbers that add up to 1.
 
     dtype: what x is cast to first. NaN for a row that holds NaN or inf, or nothing but -inf.
+
+    >>> Tensor([[0.0, 0.0], [0.0, 1000.0]]).softmax(1)
+    Tensor([[0.5, 0.5],
+            [0. , 1. ]])
     """
     shifted, axis, result = _softmax_input(x, dim, dtype)
     powers = exp(shifted)
@@ -90,7 +97,11 @@ def softmax(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
 @public("log_softmax", source="PyTorch")
 def log_softmax(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
     """The logarithm of `softmax`, exact where softmax itself would be 0. dtype: what x is cast to
-    first."""
+    first.
+
+    >>> Tensor([0.0, 100.0]).log_softmax()
+    Tensor([-100.,    0.])
+    """
     shifted, axis, result = _softmax_input(x, dim, dtype)
     return cast(sub(shifted, log(_row_sum(exp(shifted), axis))), result)
 
@@ -103,6 +114,9 @@ def dropout(x: Node, p: float = 0.5, *, random_key: Any) -> Node:
     random_key: which random numbers, see `random.py`; or a function that gives a key when one is
     needed.
     Source: Srivastava et al., "Dropout: a simple way to prevent overfitting", 2014.
+
+    >>> Tensor([1.0, 2.0]).dropout(0.0)
+    Tensor([1., 2.])
     """
     return _dropped("dropout", x, p, x.shape, random_key)
 
@@ -113,6 +127,9 @@ def feature_dropout(x: Node, p: float = 0.5, *, random_key: Any) -> Node:
     others divided by 1 - p. random_key: as of `dropout`.
 
     Source: Tompson et al., "Efficient object localization using convolutional networks", 2015.
+
+    >>> Tensor.ones(1, 2, 3).feature_dropout(0.5).shape
+    (1, 2, 3)
     """
     return _dropped("feature_dropout", x, p, _of_channels("feature_dropout", x), random_key)
 
@@ -123,13 +140,20 @@ def alpha_dropout(x: Node, p: float = 0.5, *, random_key: Any) -> Node:
     shifted so that mean 0 and variance 1 stay. random_key: as of `dropout`.
 
     Source: Klambauer et al., "Self-normalizing neural networks", 2017.
+
+    >>> Tensor([1.0, 2.0]).alpha_dropout(0.0)
+    Tensor([1., 2.])
     """
     return _saturated("alpha_dropout", x, p, x.shape, random_key)
 
 
 @public("feature_alpha_dropout", source="PyTorch", kind="keyed")
 def feature_alpha_dropout(x: Node, p: float = 0.5, *, random_key: Any) -> Node:
-    """`alpha_dropout` of whole channels of x (batch, channels, ..). random_key: as of `dropout`."""
+    """`alpha_dropout` of whole channels of x (batch, channels, ..). random_key: as of `dropout`.
+
+    >>> Tensor.ones(1, 2, 3).feature_alpha_dropout(0.0).shape
+    (1, 2, 3)
+    """
     shape = _of_channels("feature_alpha_dropout", x)
     return _saturated("feature_alpha_dropout", x, p, shape, random_key)
 
@@ -205,6 +229,10 @@ def scaled_dot_product_attention(
     1/sqrt(d). enable_gqa: key and value have fewer heads (dimension -3), each for several of query.
     A query that may look at nothing gives 0. dropout_p: how many weights are dropped.
     random_key: as of `dropout`. Source: Vaswani et al., "Attention is all you need", 2017.
+
+    >>> q = k = v = Tensor.ones(2, 8, 5, 16)
+    >>> q.scaled_dot_product_attention(k, v, is_causal=True).shape
+    (2, 8, 5, 16)
     """
     name = "scaled_dot_product_attention"
     query, key, value = operands(as_float(query), as_float(key), as_float(value))

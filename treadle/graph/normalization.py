@@ -70,6 +70,9 @@ def layer_norm(
 
     normalized_shape: the sizes of those dimensions (an int for one), the shape of weight and bias.
     eps is added to the variance. Source: Ba, Kiros and Hinton, "Layer normalization", 2016.
+
+    >>> Tensor([[1.0, 3.0]]).layer_norm(2, eps=0.0)
+    Tensor([[-1.,  1.]])
     """
     x = as_float(x)
     axes, shape = _last_axes("layer_norm", x, normalized_shape)
@@ -88,6 +91,9 @@ def rms_norm(
     normalized_shape: the sizes of those dimensions (an int for one); weight has this shape. eps is
     added to the mean square; None is the distance from 1 to the next number of the dtype of x.
     Source: Zhang and Sennrich, "Root mean square layer normalization", 2019.
+
+    >>> Tensor([[3.0, 3.0]]).rms_norm(2, eps=0.0)
+    Tensor([[1., 1.]])
     """
     x = as_float(x)
     axes, shape = _last_axes("rms_norm", x, normalized_shape)
@@ -123,6 +129,10 @@ def batch_norm(
     x: (batch, channels, ..). mean, var, weight, bias: (channels,). In training, mean and var are
     `batch_statistics(x)`; else what was collected from them.
     Source: Ioffe and Szegedy, "Batch normalization", 2015.
+
+    >>> Tensor([[2.0], [4.0]]).batch_norm(Tensor([3.0]), Tensor([1.0]), eps=0.0)
+    Tensor([[-1.],
+            [ 1.]])
     """
     x = as_float(x)
     _channel_axis("batch_norm", x)
@@ -137,7 +147,11 @@ def batch_norm(
 @public("batch_statistics", source="treadle")
 def batch_statistics(x: Node) -> tuple[Node, Node]:
     """(mean, variance) of each channel of x (batch, channels, ..): sums divided by the number of
-    elements, not one less. Of half and bfloat16 they are float32."""
+    elements, not one less. Of half and bfloat16 they are float32.
+
+    >>> Tensor([[2.0], [4.0]]).batch_statistics()
+    (Tensor([3.]), Tensor([1.]))
+    """
     x = as_float(x)
     _channel_axis("batch_statistics", x)
     wide = cast(x, x.dtype.accumulator)
@@ -161,6 +175,9 @@ def group_norm(
 
     x: (batch, channels, ..). weight, bias: (channels,).
     Source: Wu and He, "Group normalization", 2018.
+
+    >>> Tensor([[1.0, 3.0, 5.0, 5.0]]).group_norm(2, eps=1e-12)
+    Tensor([[-1.,  1.,  0.,  0.]])
     """
     x = as_float(x)
     _channel_axis("group_norm", x)

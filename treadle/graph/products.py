@@ -172,6 +172,9 @@ def einsum(equation: str, *tensors: Any) -> Node:
     diagonal; "..." stands for the remaining axes, which broadcast. Without "->" the result has the
     letters that stand once, in alphabetical order, after "...". Tensors are multiplied from left to
     right, each pair as one matrix product. Source: Einstein's convention, as in NumPy and PyTorch.
+
+    >>> Tensor.einsum("ij,ij->i", Tensor([[1, 2], [3, 4]]), Tensor([[1, 1], [2, 2]]))
+    Tensor([ 3, 14])
     """
     listed = len(tensors) == 1 and isinstance(tensors[0], (list, tuple))
     terms = list(tensors[0] if listed else tensors)
@@ -208,7 +211,11 @@ def _fitted(x: Node, axis: int, size: Dim) -> Node:
 @public("tensordot", source="PyTorch", namespace=True)
 def tensordot(x: Node, other: Node, dims: Any = 2) -> Node:
     """The sum over pairs of axes of a product: `dims` pairs the last n axes of x with the first n
-    of `other`, or lists the axes of each: `([1, 2], [0, 1])`. An axis of size 1 stretches."""
+    of `other`, or lists the axes of each: `([1, 2], [0, 1])`. An axis of size 1 stretches.
+
+    >>> Tensor.ones(2, 3, 4).tensordot(Tensor.ones(3, 4, 5), dims=2).shape
+    (2, 5)
+    """
     a, b = operands(x, other)
     if isinstance(dims, int):
         if not 0 <= dims <= min(len(a.shape), len(b.shape)):
@@ -241,7 +248,11 @@ def tensordot(x: Node, other: Node, dims: Any = 2) -> Node:
 
 @public("vecdot", source="Array API", namespace=True)
 def vecdot(x: Node, other: Node, *, dim: int = -1) -> Node:
-    """The sum along one axis of the product; the other axes broadcast."""
+    """The sum along one axis of the product; the other axes broadcast.
+
+    >>> treadle.vecdot(Tensor([[1, 2], [3, 4]]), Tensor([10, 1]))
+    Tensor([12, 34])
+    """
     a, b = operands(x, other)
     wide = a.dtype.accumulator
     return cast(reduce("add", mul(cast(a, wide), cast(b, wide)), dim), a.dtype)
@@ -249,7 +260,11 @@ def vecdot(x: Node, other: Node, *, dim: int = -1) -> Node:
 
 @public("inner", source="PyTorch")
 def inner(x: Node, other: Node) -> Node:
-    """The sum over the last axes of both; with a 0-d tensor, the product."""
+    """The sum over the last axes of both; with a 0-d tensor, the product.
+
+    >>> Tensor([[1, 2], [3, 4]]).inner(Tensor([10, 1]))
+    Tensor([12, 34])
+    """
     a, b = operands(x, other)
     if not a.shape or not b.shape:
         return mul(a, b)
@@ -258,13 +273,21 @@ def inner(x: Node, other: Node) -> Node:
 
 @public("vdot", source="PyTorch")
 def vdot(x: Node, other: Node) -> Node:
-    """The sum of the products of two vectors."""
+    """The sum of the products of two vectors.
+
+    >>> Tensor([1, 2]).vdot(Tensor([3, 4]))
+    Tensor(11)
+    """
     return dot(x, other)
 
 
 @public("kron", source="PyTorch")
 def kron(x: Node, other: Node) -> Node:
-    """The Kronecker product: every element of x times the whole of `other`."""
+    """The Kronecker product: every element of x times the whole of `other`.
+
+    >>> Tensor([1, 2]).kron(Tensor([10, 1]))
+    Tensor([10,  1, 20,  2])
+    """
     a, b = operands(x, other)
     rank = max(len(a.shape), len(b.shape))
     a = reshape(a, (1,) * (rank - len(a.shape)) + a.shape)
@@ -277,7 +300,11 @@ def kron(x: Node, other: Node) -> Node:
 
 @public("cross", source="PyTorch")
 def cross(x: Node, other: Node, dim: int | None = None) -> Node:
-    """The vector product along an axis of size 3; the first such axis unless `dim` is given."""
+    """The vector product along an axis of size 3; the first such axis unless `dim` is given.
+
+    >>> Tensor([1, 0, 0]).cross(Tensor([0, 1, 0]))
+    Tensor([0, 0, 1])
+    """
     a, b = operands(x, other)
     shape = mul(a, b).shape
     a, b = expand(a, shape), expand(b, shape)
@@ -307,19 +334,32 @@ def _scaled(x: Operand, product: Node, beta: Any, alpha: Any) -> Node:
 
 @public("addmv", source="PyTorch")
 def addmv(x: Node, mat: Node, vec: Node, *, beta: Any = 1, alpha: Any = 1) -> Node:
-    """beta * x + alpha * (mat @ vec); with beta=0, x is not read."""
+    """beta * x + alpha * (mat @ vec); with beta=0, x is not read.
+
+    >>> Tensor([1, 1]).addmv(Tensor([[1, 2], [3, 4]]), Tensor([10, 1]))
+    Tensor([13, 35])
+    """
     return _scaled(x, mv(mat, vec), beta, alpha)
 
 
 @public("baddbmm", source="PyTorch")
 def baddbmm(x: Node, batch1: Node, batch2: Node, *, beta: Any = 1, alpha: Any = 1) -> Node:
-    """beta * x + alpha * (batch1 @ batch2), for batches of matrices; with beta=0, x is not read."""
+    """beta * x + alpha * (batch1 @ batch2), for batches of matrices; with beta=0, x is not read.
+
+    >>> Tensor.ones(5, 2, 2).baddbmm(Tensor.ones(5, 2, 3), Tensor.ones(5, 3, 2)).shape
+    (5, 2, 2)
+    """
     return _scaled(x, bmm(batch1, batch2), beta, alpha)
 
 
 @public("addbmm", source="PyTorch")
 def addbmm(x: Node, batch1: Node, batch2: Node, *, beta: Any = 1, alpha: Any = 1) -> Node:
-    """beta * x + alpha * the sum over the batch of batch1 @ batch2; with beta=0, x is not read."""
+    """beta * x + alpha * the sum over the batch of batch1 @ batch2; with beta=0, x is not read.
+
+    >>> Tensor.ones(2, 2).addbmm(Tensor.ones(5, 2, 3), Tensor.ones(5, 3, 2))
+    Tensor([[16., 16.],
+            [16., 16.]])
+    """
     wide = batch1.dtype.accumulator
     product = reduce("add", bmm(cast(batch1, wide), cast(batch2, wide)), 0)
     return _scaled(x, cast(product, batch1.dtype), beta, alpha)
@@ -327,13 +367,22 @@ def addbmm(x: Node, batch1: Node, batch2: Node, *, beta: Any = 1, alpha: Any = 1
 
 @public("addr", source="PyTorch")
 def addr(x: Node, vec1: Node, vec2: Node, *, beta: Any = 1, alpha: Any = 1) -> Node:
-    """beta * x + alpha * outer(vec1, vec2); with beta=0, x is not read."""
+    """beta * x + alpha * outer(vec1, vec2); with beta=0, x is not read.
+
+    >>> Tensor.ones(2, 2).addr(Tensor([1.0, 2.0]), Tensor([3.0, 4.0]))
+    Tensor([[4., 5.],
+            [7., 9.]])
+    """
     return _scaled(x, outer(vec1, vec2), beta, alpha)
 
 
 @public("trace", source="PyTorch")
 def trace(x: Node) -> Node:
-    """The sum of the diagonal of a matrix; integers and bools are summed in int64."""
+    """The sum of the diagonal of a matrix; integers and bools are summed in int64.
+
+    >>> Tensor([[1, 2], [3, 4]]).trace()
+    Tensor(5)
+    """
     if len(x.shape) != 2:
         raise ValueError(f"trace is for a matrix, not for shape {text(x.shape)}")
     return sum_(diagonal(x))

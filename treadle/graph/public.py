@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from inspect import unwrap
+from inspect import cleandoc, unwrap
 from types import CodeType
 from typing import Any, TypeVar, cast
+
+from treadle.graph.examples import EXAMPLES
 
 SOURCES = ("PyTorch", "Array API", "NumPy", "tinygrad", "treadle")
 GRADIENTS = ("yes", "no", "int")
@@ -87,6 +89,8 @@ def public(
     the library's own calls cost nothing more."""
 
     def register(function: F) -> F:
+        if name in EXAMPLES:
+            function.__doc__ = f"{cleandoc(function.__doc__ or '')}\n{EXAMPLES[name]}"
         unwrap(function).__qualname__ = name  # Python's own messages ("missing 1 argument") say it
         entry = Public(name, _either_spelling(function, name), source, gradient, kind, aliases)
         for table, wanted in ((METHODS, method), (NAMESPACE, namespace), (LINALG, linalg)):

@@ -74,7 +74,11 @@ def _uniform(key: Key, shape: Shape, dtype: DType, stream: int = 0) -> Node:
 
 @public("rand", source="PyTorch", kind="random", gradient="no")
 def rand(key: Key, *size: Any, dtype: DType | None = None) -> Node:
-    """Uniform on [0, 1): every multiple of 2**-24 (float64: 2**-53) is equally likely."""
+    """Uniform on [0, 1): every multiple of 2**-24 (float64: 2**-53) is equally likely.
+
+    >>> Tensor.rand(2, 3).shape
+    (2, 3)
+    """
     return _uniform(key, _size(size, "rand"), _floating(dtype, "rand"))
 
 
@@ -82,7 +86,11 @@ def rand(key: Key, *size: Any, dtype: DType | None = None) -> Node:
 def uniform(
     key: Key, *size: Any, low: float = 0.0, high: float = 1.0, dtype: DType | None = None
 ) -> Node:
-    """Uniform from `low` up to `high`."""
+    """Uniform from `low` up to `high`.
+
+    >>> Tensor.uniform(2, 3, low=-1.0, high=1.0).shape
+    (2, 3)
+    """
     wanted = _floating(dtype, "uniform")
     unit = _uniform(key, _size(size, "uniform"), wanted.accumulator)
     return cast(add(mul(unit, high - low), low), wanted)
@@ -90,7 +98,11 @@ def uniform(
 
 @public("randn", source="PyTorch", kind="random", gradient="no")
 def randn(key: Key, *size: Any, dtype: DType | None = None) -> Node:
-    """Normal numbers of mean 0 and variance 1."""
+    """Normal numbers of mean 0 and variance 1.
+
+    >>> Tensor.randn(2, 3, dtype="float16").dtype
+    float16
+    """
     return _normal(key, _size(size, "randn"), _floating(dtype, "randn"))
 
 
@@ -98,7 +110,11 @@ def randn(key: Key, *size: Any, dtype: DType | None = None) -> Node:
 def normal(
     key: Key, *size: Any, mean: float = 0.0, std: float = 1.0, dtype: DType | None = None
 ) -> Node:
-    """Normal numbers of a mean and a standard deviation (0 or more)."""
+    """Normal numbers of a mean and a standard deviation (0 or more).
+
+    >>> Tensor.normal(2, 3, mean=5.0, std=0.1).shape
+    (2, 3)
+    """
     wanted = _floating(dtype, "normal")
     if std < 0:
         raise ValueError(f"normal: std must be 0 or more, not {std}")
@@ -134,6 +150,9 @@ def randint(
 
     Of a range of r numbers none is more likely than another by more than r / 2**32 (beyond 2**32
     numbers: r / 2**64).
+
+    >>> Tensor.randint(0, 10, (2, 3)).dtype
+    int64
     """
     if size is None:
         low, high, size = 0, low, high
@@ -162,6 +181,9 @@ def randperm(key: Key, n: int, *, dtype: DType | None = None) -> Node:
     """The numbers 0 .. n-1 in random order, int64 unless `dtype` is given.
 
     Random numbers are sorted whose low bits are the position, so no two are equal.
+
+    >>> Tensor.randperm(4).sort()[0]
+    Tensor([0, 1, 2, 3])
     """
     count = as_dim(n)
     if not isinstance(count, int) or count < 0:

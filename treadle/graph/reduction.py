@@ -60,19 +60,32 @@ def _count(x: Node, axes: tuple[int, ...]) -> Dim:
 # ---- sums ----------------------------------------------------------------------------------------
 @public("sum", source="PyTorch", namespace=True)
 def sum_(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
-    """The sum; 0 of nothing. Bools and integers add up in int64 unless `dtype` is given."""
+    """The sum; 0 of nothing. Bools and integers add up in int64 unless `dtype` is given.
+
+    >>> Tensor([[1, 2], [3, 4]]).sum(1, keepdim=True)
+    Tensor([[3],
+            [7]])
+    """
     return reduce("add", cast(x, dtype or summed_type(x.dtype)), dim, keepdim)
 
 
 @public("prod", source="PyTorch", namespace=True)
 def prod(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
-    """The product; 1 of nothing. Bools and integers multiply in int64 unless `dtype` is given."""
+    """The product; 1 of nothing. Bools and integers multiply in int64 unless `dtype` is given.
+
+    >>> Tensor([2, 3, 4]).prod()
+    Tensor(24)
+    """
     return reduce("mul", cast(x, dtype or summed_type(x.dtype)), dim, keepdim)
 
 
 @public("mean", source="PyTorch", namespace=True)
 def mean(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
-    """The sum divided by the number of elements; NaN of nothing. Integers give float32."""
+    """The sum divided by the number of elements; NaN of nothing. Integers give float32.
+
+    >>> Tensor([[1.0, 3.0], [5.0, 7.0]]).mean(0)
+    Tensor([3., 5.])
+    """
     return _mean(x if dtype is None else cast(x, dtype), dim, keepdim)
 
 
@@ -125,6 +138,9 @@ def var(
 
     correction is 1 unless given; unbiased=True means 1 and unbiased=False means 0. NaN of too few
     elements. Integers give float32. Two passes: a large mean costs no digits.
+
+    >>> Tensor([1.0, 2.0, 3.0]).var()
+    Tensor(1.)
     """
     if isinstance(dim, bool):  # x.var(False), as PyTorch has it
         dim, unbiased = None, dim
@@ -156,7 +172,11 @@ def std(
     *,
     correction: int | float | None = None,
 ) -> Node:
-    """The square root of `var`."""
+    """The square root of `var`.
+
+    >>> Tensor([1.0, 2.0, 3.0]).std()
+    Tensor(1.)
+    """
     return _deviation(x, dim, unbiased, keepdim, correction)
 
 
@@ -206,6 +226,9 @@ def norm(
     and -inf give the greatest and the least |x|, 0 counts what is not 0.
 
     0 of nothing. Integers give float32. The derivative of 0 is 0.
+
+    >>> Tensor([3.0, 4.0]).norm()
+    Tensor(5.)
     """
     power = 2 if p == "fro" else p
     if isinstance(power, bool) or not isinstance(power, (int, float)) or math.isnan(power):
@@ -233,7 +256,11 @@ def _norm(x: Node, p: int | float, dim: Any, keepdim: bool) -> Node:
 
 @public("logsumexp", source="PyTorch")
 def logsumexp(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
-    """log(sum(exp(x))), which does not overflow; -inf of nothing."""
+    """log(sum(exp(x))), which does not overflow; -inf of nothing.
+
+    >>> Tensor([1000.0, 0.0]).logsumexp()
+    Tensor(1000.)
+    """
     return _log_sum_exp(x, dim, keepdim)
 
 
@@ -329,17 +356,29 @@ def _position(name: str, x: Node, dim: int | None, keepdim: bool) -> Node:
 # ---- truth ---------------------------------------------------------------------------------------
 @public("any", source="PyTorch", namespace=True, gradient="int")
 def any_(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
-    """Whether some element is true (not 0); False of nothing."""
+    """Whether some element is true (not 0); False of nothing.
+
+    >>> Tensor([[True, False], [False, False]]).any(1)
+    Tensor([ True, False])
+    """
     return reduce("or", cast(x, bool_), dim, keepdim)
 
 
 @public("all", source="PyTorch", namespace=True, gradient="int")
 def all_(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
-    """Whether every element is true (not 0); True of nothing."""
+    """Whether every element is true (not 0); True of nothing.
+
+    >>> Tensor([[True, True], [True, False]]).all(1)
+    Tensor([ True, False])
+    """
     return reduce("and", cast(x, bool_), dim, keepdim)
 
 
 @public("count_nonzero", source="PyTorch", namespace=True, gradient="int")
 def count_nonzero(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
-    """How many elements are not 0, int64."""
+    """How many elements are not 0, int64.
+
+    >>> Tensor([0, 5, 7]).count_nonzero()
+    Tensor(2)
+    """
     return reduce("add", cast(ne(node_of(x), 0), int64), dim, keepdim)

@@ -46,6 +46,10 @@ def grid_sample(
     two dimensions). padding_mode: what is outside: "zeros", "border" (the element at the border),
     or "reflection". align_corners: whether -1 and 1 are the middles of the corner elements (True)
     or their outer edges. Source: Jaderberg et al., "Spatial transformer networks", 2015.
+
+    >>> image = Tensor([[[[1.0, 3.0]]]])
+    >>> image.grid_sample(Tensor([[[[0.0, 0.0]]]]))
+    Tensor([[[[2.]]]])
     """
     count = len(x.shape) - 2
     fits = len(grid.shape) == len(x.shape) and grid.shape[-1] == count and count in (2, 3)
@@ -206,6 +210,9 @@ def affine_grid(theta: Node, size: Sequence[int], align_corners: bool | None = N
 
     theta: (batch, 2, 3) for images, (batch, 3, 4) for volumes. size: the shape of the result,
     (batch, channels, ..). Gives (batch, .., 2 or 3). align_corners: as of `grid_sample`.
+
+    >>> Tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]).affine_grid((1, 3, 4, 5)).shape
+    (1, 4, 5, 2)
     """
     sizes = shapes.as_shape(*size)
     count = len(sizes) - 2

@@ -47,7 +47,12 @@ def _part(x: Node, shape: Shape, free: int | None, name: str) -> Node:
 @public("gather", source="PyTorch")
 def gather_method(x: Node, dim: int, index: Node) -> Node:
     """out[i][j][k] = x[i][index[i][j][k]][k], for dim=1. The index has as many dimensions as x and
-    is no larger in the others; the result has its shape."""
+    is no larger in the others; the result has its shape.
+
+    >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[1], [0]]))
+    Tensor([[2],
+            [3]])
+    """
     axis = normalize_axis(dim, len(x.shape))
     if not x.shape and len(index.shape) < 2:  # a 0-d tensor stands for one of one element
         flat = reshape(index, (shapes.total(index.shape),))
@@ -60,7 +65,11 @@ def gather_method(x: Node, dim: int, index: Node) -> Node:
 @public("take_along_dim", source="PyTorch", aliases=("take_along_axis",))
 def take_along_dim(x: Node, indices: Node, dim: int | None = None) -> Node:
     """The elements at `indices` along a dimension, the other dimensions broadcast; without `dim`
-    from the flattened tensor. Negative indices count from the end."""
+    from the flattened tensor. Negative indices count from the end.
+
+    >>> Tensor([[3, 1, 2]]).take_along_dim(Tensor([[1, 2, 0]]), 1)
+    Tensor([[1, 2, 3]])
+    """
     if dim is None:
         flat = reshape(x, (shapes.total(x.shape),))
         return take_along_dim(flat, reshape(indices, (shapes.total(indices.shape),)), 0)
@@ -85,7 +94,12 @@ def take_along_dim(x: Node, indices: Node, dim: int | None = None) -> Node:
 
 @public("index_select", source="PyTorch")
 def index_select(x: Node, dim: int, index: Node) -> Node:
-    """The slices of `x` that a 1-d (or 0-d) index names along a dimension."""
+    """The slices of `x` that a 1-d (or 0-d) index names along a dimension.
+
+    >>> Tensor([[1, 2], [3, 4]]).index_select(1, Tensor([1, 1, 0]))
+    Tensor([[2, 2, 1],
+            [4, 4, 3]])
+    """
     if len(index.shape) > 1:
         raise ValueError(f"index_select: the index is 1-d, not of shape {text(index.shape)}")
     axis = normalize_axis(dim, len(x.shape))
@@ -112,7 +126,11 @@ def scatter_method(
 ) -> Node:
     """x with x[i][index[i][j][k]][k] = src[i][j][k], for dim=1; `src` may be a number (or named
     `value`). reduce="add" or "multiply" combines instead. The index is no larger than `src`, nor
-    than x outside `dim`; where it names an element twice the later value stays."""
+    than x outside `dim`; where it names an element twice the later value stays.
+
+    >>> Tensor.zeros(3).scatter(0, Tensor([2, 0]), Tensor([5.0, 6.0]))
+    Tensor([6., 0., 5.])
+    """
     source = value if src is None else src
     if source is None or (src is not None and value is not None):
         raise TypeError("scatter: give either src or value")
@@ -126,7 +144,11 @@ def scatter_method(
 @public("scatter_add", source="PyTorch")
 def scatter_add(x: Node, dim: int, index: Node, src: Operand) -> Node:
     """x with src[i][j][k] added to x[i][index[i][j][k]][k], for dim=1, in order. The index is no
-    larger than `src`, nor than x outside `dim`."""
+    larger than `src`, nor than x outside `dim`.
+
+    >>> Tensor.zeros(3).scatter_add(0, Tensor([2, 2]), Tensor([5.0, 6.0]))
+    Tensor([ 0.,  0., 11.])
+    """
     return scattered(x, dim, index, src, "add", "scatter_add")
 
 

@@ -118,7 +118,11 @@ def sort_of_standard(
 def argsort_of_standard(
     x: Node, /, *, axis: int = -1, descending: bool = False, stable: bool = True
 ) -> Node:
-    """Where the elements in order along an axis stood, int64."""
+    """Where the elements in order along an axis stood, int64.
+
+    >>> treadle.argsort(Tensor([3, 1, 2]))
+    Tensor([1, 2, 0])
+    """
     _axis_of_standard(x, "argsort")
     return sort(x, axis, descending)[1]
 
@@ -457,5 +461,9 @@ def searchsorted_of_standard(
     x1: Node, x2: Operand, /, *, side: str = "left", sorter: Node | None = None
 ) -> Node:
     """Where each of `x2` is to be inserted into the ascending row `x1`, int64: before its equals,
-    or after them with side="right"."""
+    or after them with side="right".
+
+    >>> treadle.searchsorted(Tensor([1, 3, 5]), Tensor([3, 4]))
+    Tensor([1, 2])
+    """
     return searchsorted(x1, x2, side=side, sorter=sorter)

@@ -58,6 +58,9 @@ def logit(x: Node, eps: float | None = None) -> Node:
     [eps, 1 - eps], with the derivative 0 outside.
 
     Far from 1/2 it is log(x) - log(1 - x), whose derivatives are right at 0 and 1.
+
+    >>> Tensor([0.5, 1.0]).logit()
+    Tensor([ 0., inf])
     """
     if eps is not None:
         low, high = eps, 1 - eps
@@ -73,6 +76,9 @@ def logaddexp(x: Operand, other: Operand) -> Node:
 
     The greater plus log1p of exp of the difference; both ways to choose where they are equal have
     the same derivatives.
+
+    >>> Tensor([1000.0]).logaddexp(Tensor([0.0]))
+    Tensor([1000.])
     """
     first, second = floats(x, other)
     dtype = first.dtype

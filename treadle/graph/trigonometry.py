@@ -48,6 +48,9 @@ def asin(x: Node) -> Node:
     """The angle, in radians from -pi/2 to pi/2, whose sine is x; NaN outside [-1, 1].
 
     The tangent of half the angle is x / (1 + sqrt(1 - x^2)).
+
+    >>> Tensor([0.0, 2.0]).asin()
+    Tensor([ 0., nan])
     """
     return mul(atan(div(x, add(sqrt(_fma(neg(x), x, 1)), 1))), 2)
 
@@ -58,6 +61,9 @@ def acos(x: Node) -> Node:
     """The angle, in radians from 0 to pi, whose cosine is x; NaN outside [-1, 1].
 
     Of |x| the tangent of half the angle is sqrt(1 - x^2) / (1 + |x|).
+
+    >>> Tensor([1.0, 2.0]).acos()
+    Tensor([ 0., nan])
     """
     negative = lt(x, 0)
     size = where(negative, neg(x), x)
@@ -71,6 +77,9 @@ def atan2(x: Operand, other: Operand) -> Node:
     quadrant is right where that of atan(x / other) is not. Signs of zeros count, as in C.
 
     atan of the ratio that is at most 1, from the axis that is nearer; no derivative at (0, 0).
+
+    >>> Tensor([0.0]).atan2(Tensor([-1.0]))
+    Tensor([3.1415927])
     """
     first, second = floats(x, other)
     dtype = first.dtype
@@ -95,6 +104,9 @@ def hypot(x: Operand, other: Operand) -> Node:
 
     Both are divided by the greater: the result does not depend on what they are divided by, so no
     derivative passes through that.
+
+    >>> Tensor([3.0]).hypot(Tensor([4.0]))
+    Tensor([5.])
     """
     first, second = floats(x, other)
     dtype = first.dtype
@@ -108,14 +120,22 @@ def hypot(x: Operand, other: Operand) -> Node:
 @public("deg2rad", source="PyTorch")
 @rounded_once
 def deg2rad(x: Node) -> Node:
-    """Degrees as radians: x * pi/180."""
+    """Degrees as radians: x * pi/180.
+
+    >>> Tensor([180.0]).deg2rad()
+    Tensor([3.1415927])
+    """
     return mul(x, math.pi / 180)
 
 
 @public("rad2deg", source="PyTorch")
 @rounded_once
 def rad2deg(x: Node) -> Node:
-    """Radians as degrees: x * 180/pi."""
+    """Radians as degrees: x * 180/pi.
+
+    >>> Tensor([0.0]).rad2deg()
+    Tensor([0.])
+    """
     return mul(x, 180 / math.pi)
 
 
@@ -125,6 +145,9 @@ def sinc(x: Node) -> Node:
     """sin(pi x) / (pi x); 1 at 0. Exactly 0 at the other whole numbers.
 
     Near 0 it is the series 1 - t^2/3! + t^4/5! .. of t = pi x, whose derivatives are right at 0.
+
+    >>> Tensor([0.0, 0.5]).sinc()
+    Tensor([1.        , 0.63661975])
     """
     near = lt(abs_(x), 0.25)
     squared = square(mul(where(near, x, 0), math.pi))
@@ -143,7 +166,11 @@ def sinc(x: Node) -> Node:
 @rounded_once
 def asinh(x: Node) -> Node:
     """The inverse of sinh: of x >= 0, log(x + sqrt(x^2 + 1)), which is
-    log1p(x (1 + x / (1 + sqrt(x^2 + 1)))), exact near 0; of large x, log(x) + log(2)."""
+    log1p(x (1 + x / (1 + sqrt(x^2 + 1)))), exact near 0; of large x, log(x) + log(2).
+
+    >>> Tensor([0.0]).asinh()
+    Tensor([0.])
+    """
     negative = signbit(x)
     size = where(negative, neg(x), x)
     large = lt(_LARGE, size)
@@ -158,7 +185,11 @@ def asinh(x: Node) -> Node:
 @rounded_once
 def acosh(x: Node) -> Node:
     """The inverse of cosh, from 0 on; NaN below 1. log(x + sqrt(x^2 - 1)) is
-    log1p((x - 1) + sqrt(x^2 - 1)), exact near 1; of large x, log(x) + log(2)."""
+    log1p((x - 1) + sqrt(x^2 - 1)), exact near 1; of large x, log(x) + log(2).
+
+    >>> Tensor([1.0]).acosh()
+    Tensor([0.])
+    """
     large = lt(_LARGE, x)
     # below 1 the derivative is NaN, too: x is multiplied by it, not replaced
     small = where(large, 2, mul(x, where(lt(x, 1), math.nan, full_like(x, 1))))
@@ -170,5 +201,9 @@ def acosh(x: Node) -> Node:
 @public("atanh", source="PyTorch", namespace=True, aliases=("arctanh",))
 @rounded_once
 def atanh(x: Node) -> Node:
-    """The inverse of tanh, (log(1 + x) - log(1 - x)) / 2; NaN outside [-1, 1]."""
+    """The inverse of tanh, (log(1 + x) - log(1 - x)) / 2; NaN outside [-1, 1].
+
+    >>> Tensor([0.0, 1.0]).atanh()
+    Tensor([ 0., inf])
+    """
     return mul(sub(log1p(x), log1p(neg(x))), 0.5)

@@ -105,6 +105,10 @@ def cholesky(x: Node, upper: bool = False) -> Node:
     of which the lower triangle is read; with `upper`, L.T, from the upper triangle.
 
     NaN where a matrix is not positive definite. The derivative is symmetric.
+
+    >>> treadle.linalg.cholesky(Tensor([[4.0, 2.0], [2.0, 5.0]]))
+    Tensor([[2., 0.],
+            [1., 2.]])
     """
     a = square("cholesky", x)
     (factor,) = opaque(_lower, (turned(a) if upper else a,), CHOLESKY)
@@ -235,6 +239,10 @@ def qr(x: Node, mode: str = "reduced") -> tuple[Node, Node]:
     x: (.., m, n), k = min(m, n). "reduced": Q is (.., m, k) and R (.., k, n); "complete": (.., m,
     m) and (.., m, n); "r": Q is empty. A derivative asks for the first k columns to be independent,
     and with "complete" for m <= n.
+
+    >>> q, r = treadle.linalg.qr(Tensor.ones(3, 2))
+    >>> q.shape, r.shape
+    ((3, 2), (2, 2))
     """
     (a,) = matrices("qr", x)
     if mode not in ("reduced", "complete", "r"):

@@ -131,7 +131,11 @@ def solve(A: Node, B: Node, *, left: bool = True) -> Node:
 def solve_ex(
     A: Node, B: Node, *, left: bool = True, check_errors: bool = False
 ) -> tuple[Node, Node]:
-    """(solve(A, B), info): info, int32, is the number of the first zero pivot, from 1, or 0."""
+    """(solve(A, B), info): info, int32, is the number of the first zero pivot, from 1, or 0.
+
+    >>> treadle.linalg.solve_ex(Tensor([[2.0, 0.0], [0.0, 4.0]]), Tensor([2.0, 2.0]))
+    (Tensor([1. , 0.5]), Tensor(0, dtype=int32))
+    """
     _no_check("solve_ex", check_errors)
     return solve(A, B, left=left), _first_zero(square("solve_ex", A))
 
@@ -225,7 +229,11 @@ def det(x: Node) -> Node:
 @public("slogdet", source="PyTorch", linalg=True)
 def slogdet(x: Node) -> tuple[Node, Node]:
     """(sign, logabsdet): the determinants are sign * exp(logabsdet). 0 and -inf of a singular
-    matrix, whose derivative is inf or NaN."""
+    matrix, whose derivative is inf or NaN.
+
+    >>> treadle.linalg.slogdet(Tensor([[0.0, 1.0], [1.0, 0.0]]))
+    (Tensor(-1.), Tensor(0.))
+    """
     a = square("slogdet", x)
 
     def parts(a: Node, factors: Node, order: Node, pivots: Node) -> list[Node]:
@@ -239,6 +247,10 @@ def slogdet(x: Node) -> tuple[Node, Node]:
 
 @public("logdet", source="PyTorch")
 def logdet(x: Node) -> Node:
-    """The logarithms of determinants; NaN of a negative one, -inf of 0."""
+    """The logarithms of determinants; NaN of a negative one, -inf of 0.
+
+    >>> Tensor([[2.0, 0.0], [0.0, 0.5]]).logdet()
+    Tensor(0.)
+    """
     signs, logarithms = slogdet(x)
     return where(eq(signs, -1), math.nan, logarithms)

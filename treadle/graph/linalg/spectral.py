@@ -68,7 +68,11 @@ def eigh(x: Node, UPLO: str = "L") -> tuple[Node, Node]:
 
 @public("eigvalsh", source="PyTorch", method=False, linalg=True)
 def eigvalsh(x: Node, UPLO: str = "L") -> Node:
-    """The eigenvalues of symmetric matrices, ascending: the first result of `eigh`."""
+    """The eigenvalues of symmetric matrices, ascending: the first result of `eigh`.
+
+    >>> treadle.linalg.eigvalsh(Tensor([[1.0, 0.0], [0.0, 3.0]]))
+    Tensor([1., 3.])
+    """
     return eigh(x, UPLO)[0]
 
 
@@ -109,6 +113,10 @@ def svd(x: Node, full_matrices: bool = True) -> tuple[Node, Node, Node]:
     x: (.., m, n), k = min(m, n). U: (.., m, m), S: (.., k), Vh: (.., n, n); without
     `full_matrices`, (.., m, k) and (.., k, n). Signs are not determined; the derivative of vectors
     that belong to equal values is inf or NaN, and that of the vectors beyond k is taken to be 0.
+
+    >>> U, S, Vh = treadle.linalg.svd(Tensor([[3.0, 0.0], [0.0, 2.0]]))
+    >>> S
+    Tensor([3., 2.])
     """
     (a,) = matrices("svd", x)
     known_sizes("svd", a)
@@ -118,7 +126,11 @@ def svd(x: Node, full_matrices: bool = True) -> tuple[Node, Node, Node]:
 
 @public("svdvals", source="PyTorch", method=False, linalg=True)
 def svdvals(x: Node) -> Node:
-    """The singular values of matrices, descending."""
+    """The singular values of matrices, descending.
+
+    >>> treadle.linalg.svdvals(Tensor([[3.0, 0.0], [0.0, 2.0]]))
+    Tensor([3., 2.])
+    """
     return svd(x, full_matrices=False)[1]
 
 
@@ -164,6 +176,10 @@ def pinv(
     Singular values up to max(atol, rtol * the greatest) count as 0; rtol (also called rcond) is
     max(m, n) * epsilon unless a positive atol is given. hermitian: x is symmetric, of which the
     lower triangle is read.
+
+    >>> treadle.linalg.pinv(Tensor([[2.0, 0.0], [0.0, 0.0]]))
+    Tensor([[0.5, 0. ],
+            [0. , 0. ]])
     """
     (a,) = matrices("pinv", x)
     if 0 in known_sizes("pinv", a):
@@ -193,7 +209,11 @@ def matrix_rank(
     x: Node, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Node:
     """How many singular values are above max(atol, rtol * the greatest), int64; as `pinv`. tol: an
-    absolute tolerance alone."""
+    absolute tolerance alone.
+
+    >>> treadle.linalg.matrix_rank(Tensor([[1.0, 0.0], [0.0, 0.0]]))
+    Tensor(1)
+    """
     (a,) = matrices("matrix_rank", x)
     if tol is not None:
         atol, rtol = tol, 0

@@ -97,6 +97,11 @@ def solve_triangular(
     x: (.., n, n), of which the other triangle is not read, and with `unitriangular` neither is the
     diagonal, which is taken to be 1. B: (.., n, k), or (.., k, n); batches broadcast. A zero on
     the diagonal gives inf and NaN.
+
+    >>> A = Tensor([[2.0, 0.0], [1.0, 1.0]])
+    >>> treadle.linalg.solve_triangular(A, Tensor([[2.0], [3.0]]), upper=False)
+    Tensor([[1.],
+            [2.]])
     """
     a, b = matrices("solve_triangular", x, B)
     _check(a, b, left)
@@ -120,7 +125,13 @@ def triangular_solve(
     x: Node, A: Node, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Node, Node]:
     """(X, A) with A @ X == x, or A.T @ X == x with `transpose`, for a triangular matrix A of which
-    the other triangle is not read; batches broadcast."""
+    the other triangle is not read; batches broadcast.
+
+    >>> A = Tensor([[2.0, 0.0], [1.0, 1.0]])
+    >>> Tensor([[2.0], [3.0]]).triangular_solve(A, upper=False)[0]
+    Tensor([[1.],
+            [2.]])
+    """
     b, a = matrices("triangular_solve", x, A)
     _check(a, b, left=True)
     wanted = transposed_of(a) if transpose else a
