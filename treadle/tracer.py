@@ -14,7 +14,7 @@ from typing import Any
 
 from treadle.collector import without_collector
 from treadle.engine import device as devices
-from treadle.engine import failure, inside, trace
+from treadle.engine import inside, trace
 from treadle.engine.capture import Captured
 from treadle.engine.cell import NO_BINDINGS, Cell, bind, live, with_values
 from treadle.engine.guards import PLAIN, Guards, Item
@@ -100,7 +100,7 @@ def trace_function(function: Callable[..., Any], name: str, given: Given, guards
             before.restore()
     keys = next_keys(len(tracing.keys))
     work.rebase(keys)
-    captured = Captured(recipe, make, failure.places)
+    captured = Captured(recipe, make)
     everyone = [*given.tensors, *recipe.cells]
     learning: dict[int, Any] = {}
     if guards.opaque or guards.refreshers or not guards.names.isdisjoint(("grad", "backward")):

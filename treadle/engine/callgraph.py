@@ -46,7 +46,7 @@ class CallGraph:
         self.done: dict[Node, Node] = {}
 
     def node(self, node: Node) -> Node:
-        """What a node of the normal form is in this call."""
+        """What a node of the normal form is in this call; one in the body of a loop is itself."""
         if not self.done:
             for each in toposort(self.normal_roots):
                 if each.op is ops.BUFFER:
@@ -55,7 +55,7 @@ class CallGraph:
                     self.done[each] = self.numbers[each.arg]
                 else:
                     self.done[each] = each.with_src(tuple([self.done[s] for s in each.src]))
-        return self.done[node]
+        return self.done.get(node, node)
 
     def root(self, number: int) -> Node:
         """The graph of a root."""

@@ -31,6 +31,7 @@ from treadle.engine.realize import realize
 from treadle.engine.recipe import Call, Recipe
 from treadle.engine.spare import Spare
 from treadle.engine.storage import ALIGNMENT, Buffer, memory
+from treadle.graph.places import INDEXING, all_below, put
 from treadle.ir import index
 from treadle.ir.node import Node, toposort
 
@@ -42,10 +43,9 @@ Make = Callable[[Node, dict[str, int]], Any]  # the Tensor of a leaf and its bin
 
 
 class Captured:
-    """A recipe as a Program, ready to be replayed. make: makes Tensors; lines: the user's lines of
-    indexing operations in the recipe."""
+    """A recipe as a Program, ready to be replayed. make: makes Tensors."""
 
-    def __init__(self, recipe: Recipe, make: Make, lines: Mapping[Node, failure.Place]) -> None:
+    def __init__(self, recipe: Recipe, make: Make) -> None:
         self.make = make
         self.device = recipe.device
         normal = normalise(recipe.roots)
@@ -62,7 +62,10 @@ class Captured:
             self.slots[slot] = value
         self.slots[0] = self.native.records.flag.ctypes.data
         pairs = zip(toposort(normal.roots), toposort(recipe.roots), strict=True)
-        self.lines = {new: lines[old] for new, old in pairs if old in lines}
+        renamed = {old: new for new, old in pairs if old.op in INDEXING}
+        self.lines = {
+            renamed.get(old, old): place for old, place in all_below(recipe.roots).items()
+        }
         self.arguments = len(recipe.arguments)
         self.closed = Closed(recipe, [slot_of.get(leaf, 0) for leaf in recipe.leaves], self.slots)
         self._number_inputs(recipe, normal, slot_of)
@@ -442,8 +445,7 @@ class Captured:
         graph = CallGraph(self.graph, call)
         values = graph.roots()
         for node, line in self.lines.items():
-            own = graph.node(node)
-            failure.places[own] = failure.uses[own.src[1]] = line
+            put(graph.node(node), line)
 
         def compute(node: Node) -> np.ndarray:
             cell = Cell(node, call.variables)

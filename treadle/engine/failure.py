@@ -8,31 +8,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from treadle.engine.normal import Normal
+from treadle.graph.places import INDEXING, Place, all_below, indexing_below, place_of, places, put
 from treadle.graph.simplify import simplify
 from treadle.ir import index, ops
 from treadle.ir.node import Node, toposort
-
-MOST_NODES = 256  # that a public function makes, about: further down is what others have made
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where an indexing operation comes from: the public name, and "file:line" of the user."""
-
-    name: str
-    line: str
-
-
-# of indexing operations; and of their indices, which gradients use too
-places: WeakKeyDictionary[Node, Place] = WeakKeyDictionary()
-uses: WeakKeyDictionary[Node, Place] = WeakKeyDictionary()
 
 
 def note(name: str, result: Any, arguments: Iterable[Any], chooses: bool = False) -> None:
@@ -42,19 +26,14 @@ def note(name: str, result: Any, arguments: Iterable[Any], chooses: bool = False
     given = [node for node in arguments if isinstance(node, Node)]
     if not chooses and not any(node.dtype.is_int for node in given):
         return
-    place = None
     parts = result if isinstance(result, tuple | list) else (result,)
-    stack = [node for node in parts if isinstance(node, Node)]
-    seen = set(given)
-    while stack and len(seen) < MOST_NODES:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.op in (ops.GATHER, ops.SCATTER) and node not in places:
-            place = place or Place(name, user_line())
-            places[node] = uses[node.src[1]] = place
-        stack.extend(node.src)
+    made = indexing_below([node for node in parts if isinstance(node, Node)], given)
+    new = [node for node in made if node not in places]
+    if new:
+        line = user_line()
+        place = Place(name, (line,) if line else ())
+        for node in new:
+            put(node, place)
 
 
 def user_line() -> str:
@@ -68,9 +47,12 @@ def user_line() -> str:
 def find(failed: Node, normal: Normal, values: Sequence[Node]) -> Node | None:
     """The indexing operation, in the graphs of `values`, that became `failed` when their normal
     form was simplified; None if rules have changed it too much."""
-    # the original graph and its normal form have the same order
-    pairs = zip(toposort(normal.roots), toposort(values), strict=False)
-    candidates = [(n, own) for n, own in pairs if n.op in (ops.GATHER, ops.SCATTER, ops.KERNEL)]
+    for node, place in all_below(values).items():
+        put(node, place)
+    # the original graph and its normal form have the same order, and the same bodies of loops
+    pairs = dict(zip(toposort(normal.roots), toposort(values), strict=False))
+    everything = toposort(normal.roots, into_args=True)
+    candidates = [(n, pairs.get(n, n)) for n in everything if n.op in INDEXING]
     best: tuple[int, Node] | None = None
     for node, own in candidates:
         if node is failed:
@@ -78,7 +60,10 @@ def find(failed: Node, normal: Normal, values: Sequence[Node]) -> Node | None:
         below = toposort(simplify([node]))
         if failed in below and (best is None or len(below) < best[0]):
             best = len(below), own
-    return None if best is None else best[1]
+    if best is not None:
+        return best[1]
+    known = {place_of(own) for _, own in candidates}  # one line has made them all
+    return candidates[0][1] if len(known) == 1 else None
 
 
 def describe(
@@ -93,19 +78,19 @@ def describe(
     compute: the value of a node of the user's graph.
     """
     if failed.op is ops.KERNEL:  # no matter which of its indices: only the kernel knows them
-        written = None if own is None else places.get(own)
+        written = None if own is None else place_of(own)
         what = f"{failed.arg[2]}: an index is out of range"
-        return what if written is None else f"{what}, at {written.line}"
+        return what if written is None else f"{what}, at {written.text}"
     axis = failed.arg if failed.op is ops.GATHER else failed.arg[0]
     size = failed.src[0].shape[axis]
     size = size if isinstance(size, int) else index.evaluate(size, bindings)
-    place = None if own is None else places.get(own) or uses.get(own.src[1])
+    place = None if own is None else place_of(own)
     name = failed.op.name if place is None else place.name
-    what = f"{name}: an index is out of range"
+    what = f"{name}: an index is out of range for an axis of size {size}"
     beyond = None if own is None else _beyond(own, size, compute)
     if beyond is not None:
         what = f"{name}: index {beyond[0]} is out of range for an axis of size {beyond[1]}"
-    return what if place is None or not place.line else f"{what}, at {place.line}"
+    return what if place is None or not place.lines else f"{what}, at {place.text}"
 
 
 def _beyond(own: Node, size: int, compute: Callable[[Node], np.ndarray]) -> tuple[int, int] | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from treadle.graph import build as b
 from treadle.graph import shapes
+from treadle.graph.places import INDEXING, NOTED, hand_on, indexing_below
 from treadle.graph.shapes import Dim
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
@@ -125,10 +126,21 @@ def batched(outputs: Iterable[Node], given: Mapping[Node, Node], size: Dim) -> l
         sources = [done[source] for source in node.src]
         if not any(has for _, has in sources):
             done[node] = (node.with_src(tuple([source for source, _ in sources])), False)
+            if node.op in NOTED:
+                hand_on(node, done[node][0])
         elif node.op in WHOLE_BATCHING:
             done[node] = list(WHOLE_BATCHING[node.op](node, sources, size))
+            _hand_on(node, done[node], sources)
         elif node.op is ops.OUT:
             done[node] = (node.with_src((sources[0][0],)), True)
         else:
             done[node] = BATCHING[node.op](node, sources, size)
+            _hand_on(node, [done[node]], sources)
     return [done[root] for root in roots]
+
+
+def _hand_on(node: Node, results: Sequence[Batched], sources: Sequence[Batched]) -> None:
+    """What is known of an indexing operation holds for what does it for all examples."""
+    if node.op in INDEXING:
+        for new in indexing_below([y for y, _ in results], [x for x, _ in sources]):
+            hand_on(node, new)

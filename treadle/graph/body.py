@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from treadle.graph import shapes
+from treadle.graph.places import NOTED, hand_on
 from treadle.graph.tree import Structure, difference, flatten, paths
 from treadle.ir import ops
 from treadle.ir.dtype import DType
@@ -117,7 +118,9 @@ def substitute(roots: Iterable[Node], replacements: dict[Node, Node]) -> list[No
             continue
         stack.pop()
         if node not in done:
-            done[node] = node.with_src(tuple([done[s] for s in node.src]))
+            new = done[node] = node.with_src(tuple([done[s] for s in node.src]))
+            if node.op in NOTED:
+                hand_on(node, new)
     return [done[root] for root in found]
 
 

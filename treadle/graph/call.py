@@ -15,6 +15,7 @@ from treadle.graph.body import close, parameter, parameters_like, substitute, un
 from treadle.graph.build import constant_of, reduce, zeros_like
 from treadle.graph.forward import WHOLE_JVP, tangents
 from treadle.graph.grad import WHOLE_VJP, gradients
+from treadle.graph.places import NOTED, hand_on
 from treadle.ir import ops
 from treadle.ir.dtype import void
 from treadle.ir.named import Named
@@ -83,7 +84,12 @@ def inline_output(node: Node) -> Node | None:
 
 def inline(roots: Sequence[Node]) -> list[Node]:
     """The graphs without CALLs, also in the bodies of loops."""
-    return rewrite(roots, INLINE)
+    became: dict[Node, Node] = {}
+    found = rewrite(roots, INLINE, became)
+    for old, new in became.items():
+        if old.op in NOTED:
+            hand_on(old, new, became)
+    return found
 
 
 def may_call(order: Iterable[Node]) -> bool:

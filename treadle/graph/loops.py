@@ -26,6 +26,7 @@ from treadle.graph.body import (
 )
 from treadle.graph.forward import WHOLE_JVP, Tangents, pushed
 from treadle.graph.grad import WHOLE_VJP, gradients
+from treadle.graph.places import INDEXING, LOOPS, hand_on, remember_bodies
 from treadle.graph.tree import difference, flatten, paths, unflatten
 from treadle.ir import ops
 from treadle.ir.dtype import bool_, void
@@ -103,7 +104,8 @@ def _while(roots: Sequence[Node], own: Sequence[Node], start: Sequence[Node]) ->
     body, constants = close(roots, own)
     sink = Node(ops.SINK, void, tuple(body))
     dtypes = tuple([root.dtype for root in body])
-    return outputs_of(Node(ops.WHILE, dtypes, (*start, *constants), (sink, len(body))))
+    loop = Node(ops.WHILE, dtypes, (*start, *constants), (sink, len(body)))
+    return outputs_of(remember_bodies(loop))
 
 
 def _cond(
@@ -122,7 +124,8 @@ def _cond(
     bodies = (tuple(roots[: len(one)]), tuple(roots[len(one) :]))
     sinks = tuple([Node(ops.SINK, void, body) for body in bodies])
     dtypes = (bool_, *[root.dtype for root in one])
-    return outputs_of(Node(ops.COND, dtypes, (test, *read.values(), *constants), sinks))
+    choice = Node(ops.COND, dtypes, (test, *read.values(), *constants), sinks)
+    return outputs_of(remember_bodies(choice))
 
 
 # ---- checks --------------------------------------------------------------------------------------
@@ -321,6 +324,10 @@ def guarded(roots: Sequence[Node], chosen: Node) -> list[Node]:
             arg = map_arg(arg, partial(_guarded_body, number))
             src = src if arg == node.arg else (*src, chosen)
         done[node] = Node(node.op, node.dtype, src, arg)
+        if node.op in INDEXING:
+            hand_on(node, done[node])
+        elif node.op in LOOPS:
+            remember_bodies(done[node])
     return [done[root] for root in roots]
 
 

@@ -22,6 +22,7 @@ from treadle.graph.body import (
 from treadle.graph.build import cast, const, zeros_like
 from treadle.graph.forward import WHOLE_JVP, Tangents, tangents
 from treadle.graph.grad import WHOLE_VJP, gradients
+from treadle.graph.places import remember_bodies
 from treadle.graph.tree import flatten, unflatten
 from treadle.ir import ops
 from treadle.ir.dtype import void
@@ -88,7 +89,8 @@ def _loop(
         return [*sources[:carries], *empty]
     sink = Node(ops.SINK, void, tuple(body))
     dtypes = tuple([result.dtype for result in body])
-    return outputs_of(Node(ops.SCAN, dtypes, sources, (sink, carries, inputs, length, reverse)))
+    loop = Node(ops.SCAN, dtypes, sources, (sink, carries, inputs, length, reverse))
+    return outputs_of(remember_bodies(loop))
 
 
 # ---- checks --------------------------------------------------------------------------------------

@@ -11,11 +11,12 @@ from weakref import WeakKeyDictionary
 
 from treadle import convert, extras
 from treadle.engine import device as devices
-from treadle.engine import failure
 from treadle.engine.cell import NO_BINDINGS, Cell
+from treadle.engine.failure import user_line
 from treadle.engine.jobs import device_of
 from treadle.graph import build as b
 from treadle.graph import custom
+from treadle.graph.places import Place, put
 from treadle.graph.shapes import text
 from treadle.graph.tree import Structure, flatten, unflatten
 from treadle.graph.weak import is_weak
@@ -84,7 +85,7 @@ class CustomKernel:
             made = custom.call(described.sink, wanted, nodes, rule)
             kernel = made[0].src[0]
             _bindings[kernel] = bindings
-            failure.places[kernel] = failure.Place(self.name, failure.user_line())
+            put(kernel, Place(self.name, (user_line(),)))
             for number, node in zip(described.stored, made):
                 results[number] = node
         return tensors(unflatten(described.structure, results), bindings)
