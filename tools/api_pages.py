@@ -3,8 +3,8 @@
     python tools/api_pages.py            say which pages are not current
     python tools/api_pages.py --write    write them
 
-A family is one module or several in which functions are written. Each name stands with what it takes (as in the
-type stubs), the source of its semantics, whether it has a gradient, and its docstring.
+A family is a module or several in which functions are written. Each name stands with what it takes
+(as in the type stubs), the source of its semantics, whether it has a gradient, and its docstring.
 """
 
 from __future__ import annotations

@@ -90,7 +90,12 @@ class Dim:
 
 
 class Variable:
-    """A size that is known only when the program runs: between `low` and `high`, both included."""
+    """A size that is known only when the program runs: between `low` and `high`, both included.
+
+    >>> T = Variable("T", 1, 9)
+    >>> Tensor.ones(9)[: T.bind(4)].sum().item()
+    4.0
+    """
 
     def __init__(self, name: str, low: int, high: int) -> None:
         if not name.isidentifier():

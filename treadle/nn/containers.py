@@ -98,14 +98,22 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules, named by their positions. A Python list as an attribute does the same."""
+    """A list of modules, named by their positions. A Python list as an attribute does the same.
+
+    >>> len(nn.get_parameters(nn.ModuleList([nn.Linear(2, 3), nn.Linear(3, 1)])))
+    4
+    """
 
     def __init__(self, modules: Iterable[Any] = ()) -> None:
         self._set(modules)
 
 
 class ParameterList(_Numbered):
-    """A list of parameters, named by their positions. What is no tensor yet becomes one."""
+    """A list of parameters, named by their positions. What is no tensor yet becomes one.
+
+    >>> len(nn.ParameterList([nn.Parameter(Tensor.ones(2))]))
+    1
+    """
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         self._set([_parameter(value) for value in values])
@@ -123,7 +131,11 @@ class ParameterList(_Numbered):
 
 
 class ModuleDict(_Holder):
-    """Modules by name. A Python dict as an attribute does the same."""
+    """Modules by name. A Python dict as an attribute does the same.
+
+    >>> list(nn.get_state_dict(nn.ModuleDict({"a": nn.Linear(2, 3)})))
+    ['a.weight', 'a.bias']
+    """
 
     def __init__(self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
         self._items = {}
@@ -162,7 +174,11 @@ class ModuleDict(_Holder):
 
 
 class ParameterDict(ModuleDict):
-    """Parameters by name. What is no tensor yet becomes one."""
+    """Parameters by name. What is no tensor yet becomes one.
+
+    >>> list(nn.get_state_dict(nn.ParameterDict({"scale": nn.Parameter(Tensor.ones(2))})))
+    ['scale']
+    """
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, _parameter(value))

@@ -15,6 +15,9 @@ class Linear(Module):
 
     weight: (out_features, in_features). bias: (out_features,), or None for bias=False. Both begin
     uniform in -b .. b for b = 1/sqrt(in_features).
+
+    >>> nn.Linear(3, 2)(Tensor.ones(4, 3)).shape
+    (4, 2)
     """
 
     def __init__(
@@ -44,6 +47,9 @@ class Bilinear(Module):
 
     weight: (out_features, in1_features, in2_features). bias: (out_features,), or None for
     bias=False. Both begin uniform in -b .. b for b = 1/sqrt(in1_features).
+
+    >>> nn.Bilinear(3, 4, 2)(Tensor.ones(5, 3), Tensor.ones(5, 4)).shape
+    (5, 2)
     """
 
     def __init__(
@@ -74,7 +80,11 @@ class Bilinear(Module):
 
 
 class Identity(Module):
-    """What comes in. Arguments are accepted, so that it can stand for any layer."""
+    """What comes in. Arguments are accepted, so that it can stand for any layer.
+
+    >>> nn.Identity()(Tensor([1, 2]))
+    Tensor([1, 2])
+    """
 
     def __init__(self, *args: Any, **named: Any) -> None:
         pass
@@ -84,7 +94,11 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """The dimensions start_dim .. end_dim as one; by default all but the batch."""
+    """The dimensions start_dim .. end_dim as one; by default all but the batch.
+
+    >>> nn.Flatten()(Tensor.ones(2, 3, 4)).shape
+    (2, 12)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -97,7 +111,11 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Dimension `dim` as several, of sizes `unflattened_size`."""
+    """Dimension `dim` as several, of sizes `unflattened_size`.
+
+    >>> nn.Unflatten(1, (2, 3))(Tensor.ones(4, 6)).shape
+    (4, 2, 3)
+    """
 
     def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)

@@ -27,19 +27,35 @@ class _Loss(Applied):
 
 # ---- numbers -------------------------------------------------------------------------------------
 class MSELoss(_Loss, function="mse_loss", reduction="mean"):
-    """The squared differences of a prediction and a target of one shape."""
+    """The squared differences of a prediction and a target of one shape.
+
+    >>> round(nn.MSELoss()(Tensor([1.0, 5.0]), Tensor([2.0, 2.0])).item(), 4)
+    5.0
+    """
 
 
 class L1Loss(_Loss, function="l1_loss", reduction="mean"):
-    """The absolute differences of a prediction and a target of one shape."""
+    """The absolute differences of a prediction and a target of one shape.
+
+    >>> round(nn.L1Loss()(Tensor([1.0, 5.0]), Tensor([2.0, 2.0])).item(), 4)
+    2.0
+    """
 
 
 class SmoothL1Loss(_Loss, function="smooth_l1_loss", positional=0, reduction="mean", beta=1.0):
-    """Differences that count by their square below `beta`, and by their size above."""
+    """Differences that count by their square below `beta`, and by their size above.
+
+    >>> round(nn.SmoothL1Loss()(Tensor([1.0, 5.0]), Tensor([2.0, 2.0])).item(), 4)
+    1.5
+    """
 
 
 class HuberLoss(_Loss, function="huber_loss", reduction="mean", delta=1.0):
-    """`SmoothL1Loss` times delta."""
+    """`SmoothL1Loss` times delta.
+
+    >>> round(nn.HuberLoss()(Tensor([1.0, 5.0]), Tensor([2.0, 2.0])).item(), 4)
+    1.5
+    """
 
 
 class PoissonNLLLoss(
@@ -52,14 +68,22 @@ class PoissonNLLLoss(
     reduction="mean",
 ):
     """Minus the log likelihood of counts under Poisson distributions. log_input: what comes in are
-    logarithms of rates. full: with Stirling's approximation of the term that is constant."""
+    logarithms of rates. full: with Stirling's approximation of the term that is constant.
+
+    >>> round(nn.PoissonNLLLoss()(Tensor([1.0, 5.0]), Tensor([2.0, 2.0])).item(), 4)
+    69.5657
+    """
 
 
 class GaussianNLLLoss(
     _Loss, function="gaussian_nll_loss", positional=0, full=False, eps=1e-6, reduction="mean"
 ):
     """Minus the log likelihood of a target under normal distributions: called with means, target
-    and variances. full: with the constant term."""
+    and variances. full: with the constant term.
+
+    >>> nn.GaussianNLLLoss()(Tensor([1.0]), Tensor([3.0]), Tensor([1.0])).item()
+    2.0
+    """
 
 
 # ---- classes -------------------------------------------------------------------------------------
@@ -76,6 +100,9 @@ class CrossEntropyLoss(
 
     scores: (classes,) or (batch, classes, ..). weight: one number per class. ignore_index: a class
     id that does not count. label_smoothing: how much of the target is spread over all classes.
+
+    >>> round(nn.CrossEntropyLoss()(Tensor([[0.0, 0.0]]), Tensor([1])).item(), 4)
+    0.6931
     """
 
 
@@ -83,18 +110,30 @@ class NLLLoss(
     _Loss, function="nll_loss", positional=1, weight=None, ignore_index=-100, reduction="mean"
 ):
     """Minus the logarithm of probability that `scores` give to the target's class; see
-    `CrossEntropyLoss`."""
+    `CrossEntropyLoss`.
+
+    >>> nn.NLLLoss()(Tensor([[-1.0, -2.0]]), Tensor([1])).item()
+    2.0
+    """
 
 
 class KLDivLoss(_Loss, function="kl_div", positional=0, reduction="mean", log_target=False):
     """The Kullback-Leibler divergence of a target from a prediction, given as logarithms.
-    reduction: also "batchmean", the sum divided by the size of the batch."""
+    reduction: also "batchmean", the sum divided by the size of the batch.
+
+    >>> nn.KLDivLoss(reduction="sum")(Tensor([0.5, 0.5]).log(), Tensor([0.5, 0.5])).item()
+    0.0
+    """
 
     reductions = ("mean", "sum", "none", "batchmean")
 
 
 class BCELoss(_Loss, function="binary_cross_entropy", positional=1, weight=None, reduction="mean"):
-    """The binary cross entropy of probabilities and targets. weight: broadcasts to them."""
+    """The binary cross entropy of probabilities and targets. weight: broadcasts to them.
+
+    >>> round(nn.BCELoss()(Tensor([0.5]), Tensor([1.0])).item(), 4)
+    0.6931
+    """
 
 
 class BCEWithLogitsLoss(
@@ -108,11 +147,18 @@ class BCEWithLogitsLoss(
     """The binary cross entropy of sigmoid(scores) and targets, exact for scores of any size.
 
     weight: broadcasts to them. pos_weight: how much targets of 1 count; broadcasts too.
+
+    >>> round(nn.BCEWithLogitsLoss()(Tensor([0.0]), Tensor([1.0])).item(), 4)
+    0.6931
     """
 
 
 class SoftMarginLoss(_Loss, function="soft_margin_loss", positional=0, reduction="mean"):
-    """log(1 + exp(-target * x)) for targets of 1 and -1."""
+    """log(1 + exp(-target * x)) for targets of 1 and -1.
+
+    >>> round(nn.SoftMarginLoss()(Tensor([0.0]), Tensor([1])).item(), 4)
+    0.6931
+    """
 
 
 class MultiLabelSoftMarginLoss(
@@ -122,7 +168,11 @@ class MultiLabelSoftMarginLoss(
     weight=None,
     reduction="mean",
 ):
-    """The mean over classes of the binary cross entropy with logits. weight: one per class."""
+    """The mean over classes of the binary cross entropy with logits. weight: one per class.
+
+    >>> nn.MultiLabelSoftMarginLoss()(Tensor([[100.0, 100.0]]), Tensor([[0.0, 1.0]])).item()
+    50.0
+    """
 
 
 class MultiMarginLoss(
@@ -134,31 +184,52 @@ class MultiMarginLoss(
     weight=None,
     reduction="mean",
 ):
-    """By how much other classes come nearer than `margin` to the target's score, to the power p."""
+    """By how much other classes come nearer than `margin` to the target's score, to the power p.
+
+    >>> nn.MultiMarginLoss()(Tensor([[0.5, 2.0]]), Tensor([0])).item()
+    1.25
+    """
 
 
 class CTCLoss(_Loss, function="ctc_loss", blank=0, reduction="mean", zero_infinity=False):
     """Minus the log probability of label sequences whose places in time are not known. Called with
-    (log_probs, targets, input_lengths, target_lengths); see `Tensor.ctc_loss`."""
+    (log_probs, targets, input_lengths, target_lengths); see `Tensor.ctc_loss`.
+
+    >>> scores = Tensor.zeros(4, 1, 3).log_softmax(-1)
+    >>> round(nn.CTCLoss()(scores, Tensor([[1, 2]]), [4], [2]).item(), 4)
+    0.8432
+    """
 
 
 # ---- pairs and triples ---------------------------------------------------------------------------
 class MarginRankingLoss(
     _Loss, function="margin_ranking_loss", positional=1, margin=0.0, reduction="mean"
 ):
-    """By how much x1 fails to be above x2 (target 1) or below (target -1) by the margin."""
+    """By how much x1 fails to be above x2 (target 1) or below (target -1) by the margin.
+
+    >>> nn.MarginRankingLoss()(Tensor([3.0]), Tensor([1.0]), Tensor([-1])).item()
+    2.0
+    """
 
 
 class HingeEmbeddingLoss(
     _Loss, function="hinge_embedding_loss", positional=1, margin=1.0, reduction="mean"
 ):
-    """A distance where the target is 1; by how much it is below the margin where it is -1."""
+    """A distance where the target is 1; by how much it is below the margin where it is -1.
+
+    >>> nn.HingeEmbeddingLoss()(Tensor([0.5, 0.5]), Tensor([1, -1])).item()
+    0.5
+    """
 
 
 class CosineEmbeddingLoss(
     _Loss, function="cosine_embedding_loss", positional=1, margin=0.0, reduction="mean"
 ):
-    """1 - cosine where the target is 1; by how much the cosine is above the margin where -1."""
+    """1 - cosine where the target is 1; by how much the cosine is above the margin where -1.
+
+    >>> nn.CosineEmbeddingLoss()(Tensor([[1.0, 0.0]]), Tensor([[0.0, 1.0]]), Tensor([1])).item()
+    1.0
+    """
 
 
 class TripletMarginLoss(
@@ -172,12 +243,22 @@ class TripletMarginLoss(
     reduction="mean",
 ):
     """By how much a positive example fails to be nearer to the anchor than a negative one by the
-    margin. Called with (anchor, positive, negative); see `Tensor.triplet_margin_loss`."""
+    margin. Called with (anchor, positive, negative); see `Tensor.triplet_margin_loss`.
+
+    >>> x, near, far = Tensor([[0.0, 0.0]]), Tensor([[3.0, 4.0]]), Tensor([[0.0, 2.0]])
+    >>> round(nn.TripletMarginLoss()(x, near, far).item(), 4)
+    4.0
+    """
 
 
 class TripletMarginWithDistanceLoss(Module):
     """`TripletMarginLoss` with a distance of one's own, a function of two tensors; by default the
-    Euclidean distance."""
+    Euclidean distance.
+
+    >>> x, near, far = Tensor([[0.0, 0.0]]), Tensor([[3.0, 4.0]]), Tensor([[0.0, 2.0]])
+    >>> round(nn.TripletMarginWithDistanceLoss()(x, near, far).item(), 4)
+    4.0
+    """
 
     def __init__(
         self,
@@ -204,11 +285,19 @@ class TripletMarginWithDistanceLoss(Module):
 
 # ---- distances -----------------------------------------------------------------------------------
 class CosineSimilarity(Applied, function="cosine_similarity", dim=1, eps=1e-8):
-    """The cosine of the angle between two tensors along a dimension."""
+    """The cosine of the angle between two tensors along a dimension.
+
+    >>> nn.CosineSimilarity()(Tensor([[3.0, 0.0]]), Tensor([[0.0, 2.0]]))
+    Tensor([0.])
+    """
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps along the last dimension."""
+    """The p-norm of x1 - x2 + eps along the last dimension.
+
+    >>> nn.PairwiseDistance(eps=0.0)(Tensor([[0.0, 0.0]]), Tensor([[3.0, 4.0]]))
+    Tensor([5.])
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         self.norm, self.eps, self.keepdim = p, eps, keepdim

@@ -20,6 +20,9 @@ class BatchNorm(Module):
 
     A running statistic is a pending value until somebody needs it: `opt.step()` computes it along.
     Source: Ioffe and Szegedy, "Batch normalization", 2015.
+
+    >>> nn.BatchNorm(3)(Tensor.ones(2, 3, 8, 8)).shape
+    (2, 3, 8, 8)
     """
 
     ranks: tuple[int, ...] = ()  # numbers of dimensions that are allowed; none: any from 2
@@ -81,19 +84,31 @@ class BatchNorm(Module):
 
 
 class BatchNorm1d(BatchNorm):
-    """`BatchNorm` of (batch, channels) or (batch, channels, length)."""
+    """`BatchNorm` of (batch, channels) or (batch, channels, length).
+
+    >>> nn.BatchNorm1d(3)(Tensor.ones(2, 3, 8)).shape
+    (2, 3, 8)
+    """
 
     ranks = (2, 3)
 
 
 class BatchNorm2d(BatchNorm):
-    """`BatchNorm` of (batch, channels, height, width)."""
+    """`BatchNorm` of (batch, channels, height, width).
+
+    >>> nn.BatchNorm2d(3)(Tensor.ones(2, 3, 8, 8)).shape
+    (2, 3, 8, 8)
+    """
 
     ranks = (4,)
 
 
 class BatchNorm3d(BatchNorm):
-    """`BatchNorm` of (batch, channels, depth, height, width)."""
+    """`BatchNorm` of (batch, channels, depth, height, width).
+
+    >>> nn.BatchNorm3d(3)(Tensor.ones(2, 3, 8, 8, 8)).shape
+    (2, 3, 8, 8, 8)
+    """
 
     ranks = (5,)
 
@@ -159,19 +174,31 @@ class InstanceNorm(Module):
 
 
 class InstanceNorm1d(InstanceNorm):
-    """`InstanceNorm` of (batch, channels, length)."""
+    """`InstanceNorm` of (batch, channels, length).
+
+    >>> nn.InstanceNorm1d(3)(Tensor.ones(2, 3, 8)).shape
+    (2, 3, 8)
+    """
 
     rank = 3
 
 
 class InstanceNorm2d(InstanceNorm):
-    """`InstanceNorm` of (batch, channels, height, width)."""
+    """`InstanceNorm` of (batch, channels, height, width).
+
+    >>> nn.InstanceNorm2d(3)(Tensor.ones(2, 3, 8, 8)).shape
+    (2, 3, 8, 8)
+    """
 
     rank = 4
 
 
 class InstanceNorm3d(InstanceNorm):
-    """`InstanceNorm` of (batch, channels, depth, height, width)."""
+    """`InstanceNorm` of (batch, channels, depth, height, width).
+
+    >>> nn.InstanceNorm3d(3)(Tensor.ones(2, 3, 8, 8, 8)).shape
+    (2, 3, 8, 8, 8)
+    """
 
     rank = 5
 
@@ -181,6 +208,9 @@ class LayerNorm(Module):
 
     normalized_shape: the sizes of those dimensions, an int for one; the shape of weight and bias.
     Source: Ba, Kiros and Hinton, "Layer normalization", 2016.
+
+    >>> nn.LayerNorm(2, eps=1e-12)(Tensor([[1.0, 3.0]]))
+    Tensor([[-1.,  1.]])
     """
 
     def __init__(
@@ -207,7 +237,11 @@ class LayerNorm(Module):
 
 class LayerNorm2d(LayerNorm):
     """`LayerNorm` over the channels of x (batch, channels, height, width), for each pixel.
-    Source: tinygrad."""
+    Source: tinygrad.
+
+    >>> nn.LayerNorm2d(3)(Tensor.ones(2, 3, 8, 8)).shape
+    (2, 3, 8, 8)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
@@ -219,6 +253,9 @@ class RMSNorm(Module):
     normalized_shape: the sizes of those dimensions, an int for one. eps: None is the distance from
     1 to the next number of the dtype of x.
     Source: Zhang and Sennrich, "Root mean square layer normalization", 2019.
+
+    >>> nn.RMSNorm(2, eps=1e-12)(Tensor([[3.0, 3.0]]))
+    Tensor([[1., 1.]])
     """
 
     def __init__(
@@ -244,6 +281,9 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """Each of `num_groups` parts of the channels of a sample with mean 0 and variance 1, times
     weight, plus bias. x: (batch, num_channels, ..). Source: Wu and He, "Group normalization", 2018.
+
+    >>> nn.GroupNorm(2, 4)(Tensor.ones(2, 4, 8)).shape
+    (2, 4, 8)
     """
 
     def __init__(

@@ -25,6 +25,12 @@ class SGD(Optimizer):
     weight_decay: what is added to the gradient for each unit of the parameter. maximize: ascend.
     Source: PyTorch's `SGD`; Sutskever et al., "On the importance of initialization and momentum in
     deep learning", 2013.
+
+    >>> weight = Tensor([1.0], requires_grad=True)
+    >>> (weight * 2).sum().backward()
+    >>> nn.optim.SGD([weight], lr=0.5).step()
+    >>> round(weight.item(), 4)
+    0.0
     """
 
     def __init__(
@@ -82,6 +88,12 @@ class Adam(Optimizer):
     1 - beta**step because they begin as 0. weight_decay: what is added to the gradient for each
     unit of the parameter. amsgrad: use the greatest square so far. maximize: ascend.
     Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015.
+
+    >>> weight = Tensor([1.0], requires_grad=True)
+    >>> (weight * 2).sum().backward()
+    >>> nn.optim.Adam([weight], lr=0.5).step()
+    >>> round(weight.item(), 4)
+    0.5
     """
 
     decoupled = False  # whether decay acts on the parameter and not on the gradient
@@ -142,6 +154,12 @@ class AdamW(Adam):
     """Adam with decoupled decay: the parameter is first multiplied by 1 - lr * weight_decay.
 
     Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
+
+    >>> weight = Tensor([1.0], requires_grad=True)
+    >>> (weight * 2).sum().backward()
+    >>> nn.optim.AdamW([weight], lr=0.5).step()
+    >>> round(weight.item(), 4)
+    0.495
     """
 
     decoupled = True

@@ -54,60 +54,120 @@ class _Constant(_Padding, count=0):
 
 
 class ConstantPad1d(_Constant, count=1):
-    """One number around (.., length)."""
+    """One number around (.., length).
+
+    >>> nn.ConstantPad1d(1, 0.5)(Tensor.ones(1, 3, 8)).shape
+    (1, 3, 10)
+    """
 
 
 class ConstantPad2d(_Constant, count=2):
-    """One number around (.., height, width)."""
+    """One number around (.., height, width).
+
+    >>> nn.ConstantPad2d(1, 0.5)(Tensor.ones(1, 3, 8, 8)).shape
+    (1, 3, 10, 10)
+    """
 
 
 class ConstantPad3d(_Constant, count=3):
-    """One number around (.., depth, height, width)."""
+    """One number around (.., depth, height, width).
+
+    >>> nn.ConstantPad3d(1, 0.5)(Tensor.ones(1, 3, 8, 8, 8)).shape
+    (1, 3, 10, 10, 10)
+    """
 
 
 class ZeroPad1d(_Padding, count=1):
-    """0 around (.., length)."""
+    """0 around (.., length).
+
+    >>> nn.ZeroPad1d(1)(Tensor.ones(1, 3, 8)).shape
+    (1, 3, 10)
+    """
 
 
 class ZeroPad2d(_Padding, count=2):
-    """0 around (.., height, width)."""
+    """0 around (.., height, width).
+
+    >>> nn.ZeroPad2d(1)(Tensor.ones(1, 3, 8, 8)).shape
+    (1, 3, 10, 10)
+    """
 
 
 class ZeroPad3d(_Padding, count=3):
-    """0 around (.., depth, height, width)."""
+    """0 around (.., depth, height, width).
+
+    >>> nn.ZeroPad3d(1)(Tensor.ones(1, 3, 8, 8, 8)).shape
+    (1, 3, 10, 10, 10)
+    """
 
 
 class ReflectionPad1d(_Padding, count=1, mode="reflect"):
-    """(.., length) mirrored at its outermost elements."""
+    """(.., length) mirrored at its outermost elements.
+
+    >>> nn.ReflectionPad1d(1)(Tensor.ones(1, 3, 8)).shape
+    (1, 3, 10)
+    """
 
 
 class ReflectionPad2d(_Padding, count=2, mode="reflect"):
-    """(.., height, width) mirrored at its outermost elements."""
+    """(.., height, width) mirrored at its outermost elements.
+
+    >>> nn.ReflectionPad2d(1)(Tensor.ones(1, 3, 8, 8)).shape
+    (1, 3, 10, 10)
+    """
 
 
 class ReflectionPad3d(_Padding, count=3, mode="reflect"):
-    """(.., depth, height, width) mirrored at its outermost elements."""
+    """(.., depth, height, width) mirrored at its outermost elements.
+
+    >>> nn.ReflectionPad3d(1)(Tensor.ones(1, 3, 8, 8, 8)).shape
+    (1, 3, 10, 10, 10)
+    """
 
 
 class ReplicationPad1d(_Padding, count=1, mode="replicate"):
-    """(.., length) with its outermost elements again and again."""
+    """(.., length) with its outermost elements again and again.
+
+    >>> nn.ReplicationPad1d(1)(Tensor.ones(1, 3, 8)).shape
+    (1, 3, 10)
+    """
 
 
 class ReplicationPad2d(_Padding, count=2, mode="replicate"):
-    """(.., height, width) with its outermost elements again and again."""
+    """(.., height, width) with its outermost elements again and again.
+
+    >>> nn.ReplicationPad2d(1)(Tensor.ones(1, 3, 8, 8)).shape
+    (1, 3, 10, 10)
+    """
 
 
 class ReplicationPad3d(_Padding, count=3, mode="replicate"):
-    """(.., depth, height, width) with its outermost elements again and again."""
+    """(.., depth, height, width) with its outermost elements again and again.
+
+    >>> nn.ReplicationPad3d(1)(Tensor.ones(1, 3, 8, 8, 8)).shape
+    (1, 3, 10, 10, 10)
+    """
 
 
 class CircularPad1d(_Padding, count=1, mode="circular"):
-    """(.., length) as one period of what repeats."""
+    """(.., length) as one period of what repeats.
+
+    >>> nn.CircularPad1d(1)(Tensor.ones(1, 3, 8)).shape
+    (1, 3, 10)
+    """
 
 
 class CircularPad2d(_Padding, count=2, mode="circular"):
-    """(.., height, width) as one period of what repeats."""
+    """(.., height, width) as one period of what repeats.
+
+    >>> nn.CircularPad2d(1)(Tensor.ones(1, 3, 8, 8)).shape
+    (1, 3, 10, 10)
+    """
 
 
 class CircularPad3d(_Padding, count=3, mode="circular"):
-    """(.., depth, height, width) as one period of what repeats."""
+    """(.., depth, height, width) as one period of what repeats.
+
+    >>> nn.CircularPad3d(1)(Tensor.ones(1, 3, 8, 8, 8)).shape
+    (1, 3, 10, 10, 10)
+    """

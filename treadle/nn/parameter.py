@@ -14,6 +14,9 @@ class Parameter(Tensor):
 
     data: as for Tensor. requires_grad: False freezes it. A plain Tensor with requires_grad=True is
     a parameter too.
+
+    >>> nn.Parameter(Tensor([1.0, 2.0])).requires_grad
+    True
     """
 
     __slots__ = ()

@@ -189,6 +189,10 @@ class RNN(_Recurrent):
 
     Layer k > 0 reads what layer k - 1 gives; dropout: of that, in training. bidirectional: a second
     loop runs from the end to the beginning, and results are (.., 2 * hidden_size).
+
+    >>> outputs, last = nn.RNN(3, 4)(Tensor.ones(5, 2, 3))
+    >>> outputs.shape, last.shape
+    ((5, 2, 4), (1, 2, 4))
     """
 
     gates = 1
@@ -230,6 +234,10 @@ class GRU(_Recurrent):
     """Gated recurrent units. How it is called, and what the arguments mean: see `RNN`.
 
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014.
+
+    >>> outputs, last = nn.GRU(3, 4)(Tensor.ones(5, 2, 3))
+    >>> outputs.shape, last.shape
+    ((5, 2, 4), (1, 2, 4))
     """
 
     gates = 3
@@ -267,6 +275,10 @@ class LSTM(_Recurrent):
     """Long short-term memory. How it is called, and what the arguments mean: see `RNN`; but the
     state is a pair, h and the cells c, (.., hidden_size). proj_size: h is a learnt projection of
     that size. Source: Hochreiter and Schmidhuber, "Long short-term memory", 1997.
+
+    >>> outputs, (h, c) = nn.LSTM(3, 4)(Tensor.ones(5, 2, 3))
+    >>> outputs.shape, h.shape, c.shape
+    ((5, 2, 4), (1, 2, 4), (1, 2, 4))
     """
 
     gates = 4
@@ -329,6 +341,9 @@ class RNNCell(_Cell):
 
     One step of a recurrent layer: x (batch, input_size) or (input_size,), and perhaps a state
     (batch, hidden_size) to the next state.
+
+    >>> nn.RNNCell(3, 4)(Tensor.ones(2, 3)).shape
+    (2, 4)
     """
 
     gates = 1
@@ -352,7 +367,11 @@ class RNNCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """A gated recurrent unit; see `RNNCell` and `GRU`."""
+    """A gated recurrent unit; see `RNNCell` and `GRU`.
+
+    >>> nn.GRUCell(3, 4)(Tensor.ones(2, 3)).shape
+    (2, 4)
+    """
 
     gates = 3
 
@@ -361,7 +380,12 @@ class GRUCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """Long short-term memory; see `RNNCell` and `LSTM`. The state is a pair, h and the cells c."""
+    """Long short-term memory; see `RNNCell` and `LSTM`. The state is a pair, h and the cells c.
+
+    >>> h, c = nn.LSTMCell(3, 4)(Tensor.ones(2, 3))
+    >>> h.shape, c.shape
+    ((2, 4), (2, 4))
+    """
 
     gates = 4
     states = 2

@@ -33,7 +33,11 @@ class IncompatibleKeys(NamedTuple):
 
 # ---- by name -------------------------------------------------------------------------------------
 def get_parameters(model: Any) -> list[Tensor]:
-    """Every parameter that an object holds, each once. The object need not be a Module."""
+    """Every parameter that an object holds, each once. The object need not be a Module.
+
+    >>> [x.shape for x in nn.get_parameters(nn.Linear(3, 2))]
+    [(2, 3), (2,)]
+    """
     tensors = {id(t): t for t in named_tensors(model).values() if is_parameter(t)}
     return list(tensors.values())
 
@@ -43,6 +47,9 @@ def get_state_dict(model: Any, prefix: str = "") -> dict[str, Tensor]:
 
     They are the tensors themselves: copy them (`copy.deepcopy`) to keep what they are now. A tensor
     that two attributes share stands there twice. The object need not be a Module.
+
+    >>> list(nn.get_state_dict(nn.Linear(3, 2)))
+    ['weight', 'bias']
     """
     passing = {
         f"{name}.{buffer}" if name else buffer
@@ -64,6 +71,11 @@ def load_state_dict(
     RuntimeError that lists everything that does not fit: names that are missing or unexpected,
     shapes, dtypes; the model is then unchanged. With strict=False names may differ (they are
     returned) and values are cast to the model's dtypes; shapes must always agree.
+
+    >>> model, other = nn.Linear(3, 2), nn.Linear(3, 2)
+    >>> result = nn.load_state_dict(model, nn.get_state_dict(other))
+    >>> (model.weight == other.weight).all()
+    Tensor(True)
     """
     if not isinstance(state_dict, Mapping):
         raise TypeError(

@@ -128,6 +128,9 @@ class Embedding(_Table):
     weight: (num_embeddings, embedding_dim), normal at first. padding_idx: a row that begins as 0
     and is not learnt. max_norm, norm_type, scale_grad_by_freq: see `functional.embedding`. An id
     that is no row is an IndexError when it is read.
+
+    >>> nn.Embedding(10, 3)(Tensor([[1, 2]])).shape
+    (1, 2, 3)
     """
 
     def __init__(
@@ -163,6 +166,9 @@ class EmbeddingBag(_Table):
 
     Called with ids (bags, n), or ids (n,) and offsets (bags,), and perhaps per_sample_weights; see
     `Tensor.embedding_bag`. weight: (num_embeddings, embedding_dim), normal at first.
+
+    >>> nn.EmbeddingBag(10, 3)(Tensor([[1, 2], [3, 4]])).shape
+    (2, 3)
     """
 
     def __init__(

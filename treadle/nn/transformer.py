@@ -28,6 +28,11 @@ class MultiheadAttention(Module):
     attention or None. See `functional.multi_head_attention_forward` for the masks, in which True
     is what is not attended to. bias: of the projections. add_bias_kv: learn one more key and value.
     Source: Vaswani et al., "Attention is all you need", 2017.
+
+    >>> x = Tensor.ones(5, 2, 8)
+    >>> output, weights = nn.MultiheadAttention(8, 2)(x, x, x)
+    >>> output.shape, weights.shape
+    ((5, 2, 8), (2, 5, 5))
     """
 
     def __init__(
@@ -161,6 +166,9 @@ class TransformerEncoderLayer(_Layer):
     src: (length, batch, d_model), or the batch in front with batch_first, or none. src_mask and
     src_key_padding_mask: see `MultiheadAttention`. norm_first: normalise before each part, not
     after. activation: "relu", "gelu" or a function.
+
+    >>> nn.TransformerEncoderLayer(8, 2, 16)(Tensor.ones(5, 1, 8)).shape
+    (5, 1, 8)
     """
 
     def __init__(
@@ -211,6 +219,9 @@ class TransformerDecoderLayer(_Layer):
     """`TransformerEncoderLayer` with attention to what an encoder gave between its two parts.
 
     tgt: the sequence. memory: what the encoder gave. The masks are those of `MultiheadAttention`.
+
+    >>> nn.TransformerDecoderLayer(8, 2, 16)(Tensor.ones(5, 1, 8), Tensor.ones(6, 1, 8)).shape
+    (5, 1, 8)
     """
 
     def __init__(
@@ -297,7 +308,11 @@ class _Stack(Module):
 
 class TransformerEncoder(_Stack):
     """Copies of an encoder layer, one after the other, and perhaps a norm at the end. They begin
-    with equal weights. mask, src_key_padding_mask: see `MultiheadAttention`."""
+    with equal weights. mask, src_key_padding_mask: see `MultiheadAttention`.
+
+    >>> nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2)(Tensor.ones(5, 1, 8)).shape
+    (5, 1, 8)
+    """
 
     def forward(
         self,
@@ -311,7 +326,12 @@ class TransformerEncoder(_Stack):
 
 class TransformerDecoder(_Stack):
     """Copies of a decoder layer, one after the other, and perhaps a norm at the end. They begin
-    with equal weights. The arguments are those of `TransformerDecoderLayer`."""
+    with equal weights. The arguments are those of `TransformerDecoderLayer`.
+
+    >>> layers = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16), 2)
+    >>> layers(Tensor.ones(5, 1, 8), Tensor.ones(6, 1, 8)).shape
+    (5, 1, 8)
+    """
 
     def forward(
         self,
