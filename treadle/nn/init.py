@@ -76,7 +76,11 @@ def fan_bound(fan_in: int) -> float:
 
 # ---- in place ------------------------------------------------------------------------------------
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """By how much weights before a nonlinearity are enlarged. param: the slope of "leaky_relu"."""
+    """By how much weights before a nonlinearity are enlarged. param: the slope of "leaky_relu".
+
+    >>> nn.init.calculate_gain("tanh")
+    1.6666666666666667
+    """
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
         return math.sqrt(2 / (1 + slope**2))
@@ -87,27 +91,49 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Fill a tensor with uniform numbers from a up to b."""
+    """Fill a tensor with uniform numbers from a up to b.
+
+    >>> nn.init.uniform_(Tensor.ones(2, 3)).shape
+    (2, 3)
+    """
     return _fill(tensor, Tensor.uniform(tensor.shape, low=a, high=b, dtype=tensor.dtype))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Fill a tensor with normal numbers."""
+    """Fill a tensor with normal numbers.
+
+    >>> nn.init.normal_(Tensor.ones(2, 3)).shape
+    (2, 3)
+    """
     return _fill(tensor, Tensor.normal(tensor.shape, mean=mean, std=std, dtype=tensor.dtype))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill a tensor with one number."""
+    """Fill a tensor with one number.
+
+    >>> nn.init.constant_(Tensor.ones(2), 0.5)
+    Tensor([0.5, 0.5])
+    """
     return _fill(tensor, tensor.detach().full_like(val))
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fill a tensor with 0."""
+    """Fill a tensor with 0.
+
+    >>> nn.init.zeros_(Tensor.ones(2, 2))
+    Tensor([[0., 0.],
+            [0., 0.]])
+    """
     return constant_(tensor, 0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fill a tensor with 1."""
+    """Fill a tensor with 1.
+
+    >>> nn.init.ones_(Tensor.ones(2, 2))
+    Tensor([[1., 1.],
+            [1., 1.]])
+    """
     return constant_(tensor, 1)
 
 
@@ -116,13 +142,20 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
     Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
     networks", 2010.
+
+    >>> nn.init.xavier_uniform_(Tensor.ones(2, 3)).shape
+    (2, 3)
     """
     bound = gain * math.sqrt(6 / sum(_fans(tensor)))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal with the standard deviation gain*sqrt(2/(fan_in + fan_out)); see `xavier_uniform_`."""
+    """Normal with the standard deviation gain*sqrt(2/(fan_in + fan_out)); see `xavier_uniform_`.
+
+    >>> nn.init.xavier_normal_(Tensor.ones(2, 3)).shape
+    (2, 3)
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(_fans(tensor))))
 
 
@@ -132,6 +165,9 @@ def kaiming_uniform_(
     """Uniform in -b .. b for b = gain*sqrt(3/fan). a: the slope of a leaky relu. mode: which fan.
 
     Source: He, Zhang, Ren and Sun, "Delving deep into rectifiers", 2015.
+
+    >>> nn.init.kaiming_uniform_(Tensor.ones(2, 3)).shape
+    (2, 3)
     """
     bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
     return uniform_(tensor, -bound, bound)
@@ -140,7 +176,11 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
-    """Normal with the standard deviation gain/sqrt(fan); see `kaiming_uniform_`."""
+    """Normal with the standard deviation gain/sqrt(fan); see `kaiming_uniform_`.
+
+    >>> nn.init.kaiming_normal_(Tensor.ones(2, 3)).shape
+    (2, 3)
+    """
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)))
 
 

@@ -133,6 +133,14 @@ def safe_save(
     tensors: as `get_state_dict` gives it. metadata: texts by name, to be kept beside. The file is
     replaced as a whole: whoever reads it sees the old one or the new one. OSError if it cannot be
     written. Needs the extra `safetensors`. Source: the safetensors format of Hugging Face.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.safetensors"
+    ...     nn.safe_save({"scale": Tensor([1.0, 2.0])}, path)
+    ...     print(nn.safe_load(path)["scale"].tolist())
+    [1.0, 2.0]
     """
     library = extras.load("safetensors")
     arrays = {}
@@ -175,6 +183,14 @@ def safe_load(path: str | os.PathLike[str], device: str | None = None) -> dict[s
 
     ValueError for a file that is broken or holds a dtype that treadle has not. Needs the extra
     `safetensors`.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.safetensors"
+    ...     nn.safe_save({"scale": Tensor([1.0, 2.0])}, path)
+    ...     print(nn.safe_load(path)["scale"].tolist())
+    [1.0, 2.0]
     """
     library = extras.load("safetensors")
     try:

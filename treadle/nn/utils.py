@@ -20,6 +20,12 @@ def clip_grad_norm_(
     them. norm_type: the p of the norm, above 0; inf is the greatest magnitude. error_if_nonfinite:
     RuntimeError if the norm is not finite, for which it is computed now. Parameters without a
     gradient do not count; without any the norm is 0. Source: PyTorch.
+
+    >>> weight = Tensor([3.0, 4.0], requires_grad=True)
+    >>> (weight * weight / 2).sum().backward()
+    >>> norm = nn.utils.clip_grad_norm_([weight], 1.0)
+    >>> weight.grad.round(decimals=3)
+    Tensor([0.6, 0.8])
     """
     if not max_norm >= 0:
         raise ValueError(f"clip_grad_norm_: max_norm={max_norm!r} must be 0 or more")
@@ -38,7 +44,14 @@ def clip_grad_norm_(
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
-    """Bring every element of the gradients into -clip_value .. clip_value. Source: PyTorch."""
+    """Bring every element of the gradients into -clip_value .. clip_value. Source: PyTorch.
+
+    >>> weight = Tensor([3.0, 4.0], requires_grad=True)
+    >>> (weight * weight / 2).sum().backward()
+    >>> nn.utils.clip_grad_value_([weight], 1.0)
+    >>> weight.grad.round(decimals=3)
+    Tensor([1., 1.])
+    """
     if not clip_value >= 0:
         raise ValueError(f"clip_grad_value_: clip_value={clip_value!r} must be 0 or more")
     with no_grad():
