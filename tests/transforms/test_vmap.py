@@ -232,7 +232,7 @@ def test_as_many_kernels_as_the_batch_written_by_hand() -> None:
     by_hand, mapped = model(x).softmax(-1), vmap(lambda x: model(x).softmax(-1))(x)
     counts = [len(list(prepare([y])[-1].schedule.calls())) for y in (by_hand, mapped)]
     assert counts[0] == counts[1]
-    close(mapped, by_hand)
+    close(mapped.detach(), by_hand.detach())
 
 
 # ---- randomness ----------------------------------------------------------------------------------
