@@ -54,7 +54,17 @@ from treadle.graph import (  # noqa: F401  (importing them fills the table)
     trigonometry,
     verdicts,
 )
-from treadle.graph.linalg import factors, solving, spectral, triangular  # noqa: F401  (as those above)
+from treadle.graph.linalg import (  # noqa: F401  (as those above)
+    factored,
+    factors,
+    least,
+    names,
+    norms,
+    powers,
+    solving,
+    spectral,
+    triangular,
+)
 from treadle.graph.public import METHODS, NAMESPACE, Public
 from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType

@@ -4364,6 +4364,15 @@ class Vocabulary:
     def cholesky_(self, upper: builtins.bool = False) -> Tensor:
         """`cholesky`, with the result put into this tensor. Returns it."""
 
+    def qr(self, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
+        """`linalg.qr`, reduced if `some`, else complete."""
+
+    def inverse(self) -> Tensor:
+        """`linalg.inv`."""
+
+    def inverse_(self) -> Tensor:
+        """`inverse`, with the result put into this tensor. Returns it."""
+
     def det(self) -> Tensor:
         """The determinants of matrices (.., n, n); 1 of an empty one."""
 
@@ -4379,6 +4388,46 @@ class Vocabulary:
 
     def logdet_(self) -> Tensor:
         """`logdet`, with the result put into this tensor. Returns it."""
+
+    def cholesky_solve(self, input2: Array, upper: builtins.bool = False) -> Tensor:
+        """The solution X of A @ X == x from the Cholesky factor of A: A is L @ L.T for a lower
+        triangular L, or U.T @ U with `upper`."""
+
+    def cholesky_solve_(self, input2: Array, upper: builtins.bool = False) -> Tensor:
+        """`cholesky_solve`, with the result put into this tensor. Returns it."""
+
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """The inverse of A from its Cholesky factor x: A is x @ x.T for a lower triangular x, or
+        x.T @ x with `upper`."""
+
+    def cholesky_inverse_(self, upper: builtins.bool = False) -> Tensor:
+        """`cholesky_inverse`, with the result put into this tensor. Returns it."""
+
+    def svd(
+        self, some: builtins.bool = True, compute_uv: builtins.bool = True
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(U, S, V) with x == U @ diag(S) @ V.T, as `linalg.svd` with full_matrices=not some;
+        without `compute_uv`, U and V are zeros."""
+
+    def pinverse(self, rcond: Any = 1e-15) -> Tensor:
+        """`linalg.pinv` with rtol=rcond."""
+
+    def pinverse_(self, rcond: Any = 1e-15) -> Tensor:
+        """`pinverse`, with the result put into this tensor. Returns it."""
+
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """The product of n times each matrix (.., m, m), by repeated squaring; for n below 0 of its
+        inverse."""
+
+    def matrix_power_(self, n: builtins.int) -> Tensor:
+        """`matrix_power`, with the result put into this tensor. Returns it."""
+
+    def matrix_exp(self) -> Tensor:
+        """The exponential of square matrices: 1 + x + x @ x / 2 + ..; of Pade's approximant,
+        scaling and squaring."""
+
+    def matrix_exp_(self) -> Tensor:
+        """`matrix_exp`, with the result put into this tensor. Returns it."""
 
     def float(self) -> Tensor:
         """This tensor as float32."""

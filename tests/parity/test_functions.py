@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from arranging_cases import ARRANGING
 from cases import Case
+from linalg_cases import LINALG
 from neural_cases import NEURAL
 from scalar_cases import SCALAR
 from sorting_cases import SORTING
@@ -184,6 +185,7 @@ CASES: dict[str, list[Case]] = {
     "scatter_add": [Case((S, PICK, P[:2]), ours=lambda x, i, y: x.scatter_add(0, i, y),
                          theirs=lambda x, i, y: x.scatter_add(0, i, y))],
     **ARRANGING,
+    **LINALG,
     **NEURAL,
     **SCALAR,
     **SORTING,

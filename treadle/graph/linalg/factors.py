@@ -252,3 +252,13 @@ def qr(x: Node, mode: str = "reduced") -> tuple[Node, Node]:
     is_thin = shapes.same(width, shapes.least(rows, columns))
     q, r = opaque(lambda a: reflected(a, width), (a,), QR if is_thin else QR_COMPLETE)
     return (const(0, a.dtype, (0,)) if mode == "r" else q), r
+
+
+@public("qr", source="PyTorch")
+def qr_of_tensor(x: Node, some: bool = True) -> tuple[Node, Node]:
+    """`linalg.qr`, reduced if `some`, else complete.
+
+    >>> Tensor([[2.0]]).qr()[0].abs()
+    Tensor([[1.]])
+    """
+    return qr(x, "reduced" if some else "complete")

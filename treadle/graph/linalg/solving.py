@@ -136,11 +136,12 @@ def solve_ex(
     >>> treadle.linalg.solve_ex(Tensor([[2.0, 0.0], [0.0, 4.0]]), Tensor([2.0, 2.0]))
     (Tensor([1. , 0.5]), Tensor(0, dtype=int32))
     """
-    _no_check("solve_ex", check_errors)
+    no_check("solve_ex", check_errors)
     return solve(A, B, left=left), _first_zero(square("solve_ex", A))
 
 
-def _no_check(name: str, check_errors: bool) -> None:
+def no_check(name: str, check_errors: bool) -> None:
+    """NotImplementedError for check_errors."""
     if check_errors:
         raise NotImplementedError(
             f"linalg.{name}: check_errors=True would have to read a value: look at `info`"
@@ -165,6 +166,27 @@ def inv(x: Node) -> Node:
     """
     a = square("inv", x)
     return solution(a, expand(eye(a.shape[-1], dtype=a.dtype), a.shape))
+
+
+@public("inv_ex", source="PyTorch", method=False, linalg=True)
+def inv_ex(x: Node, *, check_errors: bool = False) -> tuple[Node, Node]:
+    """(inv(x), info): info, int32, is the number of the first zero pivot, from 1, or 0.
+
+    >>> treadle.linalg.inv_ex(Tensor([[2.0]]))
+    (Tensor([[0.5]]), Tensor(0, dtype=int32))
+    """
+    no_check("inv_ex", check_errors)
+    return inv(x), _first_zero(square("inv_ex", x))
+
+
+@public("inverse", source="PyTorch")
+def inverse(x: Node) -> Node:
+    """`linalg.inv`.
+
+    >>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inverse().tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    return inv(x)
 
 
 # ---- determinants --------------------------------------------------------------------------------

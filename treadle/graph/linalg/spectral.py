@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from treadle.graph import shapes
-from treadle.graph.build import const, iota, pad, reduce, reshape, where
+from treadle.graph.build import const, iota, pad, reduce, reshape, where, zeros_like
 from treadle.graph.elementwise import add, div, eq, gt, maximum, mul, neg, sub
 from treadle.graph.linalg.factors import column_of, turned
 from treadle.graph.linalg.formula import Formula, matrices, opaque, square
@@ -134,6 +134,20 @@ def svdvals(x: Node) -> Node:
     return svd(x, full_matrices=False)[1]
 
 
+@public("svd", source="PyTorch")
+def svd_of_tensor(x: Node, some: bool = True, compute_uv: bool = True) -> tuple[Node, Node, Node]:
+    """(U, S, V) with x == U @ diag(S) @ V.T, as `linalg.svd` with full_matrices=not some; without
+    `compute_uv`, U and V are zeros.
+
+    >>> Tensor([[3.0, 0.0], [0.0, 4.0]]).svd()[1]
+    Tensor([4., 3.])
+    """
+    u, values, vh = svd(x, full_matrices=not (some and compute_uv))
+    if compute_uv:
+        return u, values, turned(vh)
+    return zeros_like(u), values, zeros_like(vh)
+
+
 # ---- what follows from them ----------------------------------------------------------------------
 def _threshold(name: str, x: Node, values: Node, atol: Any, rtol: Any) -> Node:
     """max(atol, rtol * the greatest value), as a column beside values. rtol is max(m, n) * epsilon
@@ -202,6 +216,16 @@ def pinv(
         return [matmul(mul(turned(vh), row_of(inverted)), turned(u))]
 
     return opaque(inverse, (a, *tolerances), PINV)[0]
+
+
+@public("pinverse", source="PyTorch")
+def pinverse(x: Node, rcond: Any = 1e-15) -> Node:
+    """`linalg.pinv` with rtol=rcond.
+
+    >>> Tensor([[2.0]]).pinverse()
+    Tensor([[0.5]])
+    """
+    return pinv(x, rtol=rcond)
 
 
 @public("matrix_rank", source="PyTorch", method=False, linalg=True, gradient="int")
