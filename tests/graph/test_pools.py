@@ -149,7 +149,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: z(2, 3, 3).affine_grid((2, 1, 4, 4)), ValueError, "theta of shape"),
     (lambda: z(3, 2, 2).pixel_shuffle(2), ValueError, "the channels of x .* must divide by 4"),
     (lambda: z(1, 3, 3).channel_shuffle(2), ValueError, "channels of x .* must divide by 2"),
-    (lambda: z(4).im2col(2), ValueError, "unfold: x has shape"),
+    (lambda: z(4).im2col(2), ValueError, "im2col: x has shape"),
     (lambda: z(1, 4, 3).col2im((3, 3), 2), ValueError, "fold: x of shape .* does not fit"),
     (lambda: z(2).long().embedding_bag(z(3, 2)), ValueError, "need offsets"),
     (lambda: z(2, 2).long().embedding_bag(z(3, 2), mode="min"), ValueError, "'sum', 'mean'"),

@@ -299,7 +299,7 @@ def _reduce_of_expand(node: Node) -> Node | None:
     (x,) = source.src
     sizes = source.shape
     stretched = [a for a in axes if x.shape[a] == 1 and shapes.at_most(1, sizes[a]) is True]
-    if not stretched or (monoid == "add" and node.dtype.bits <= 16):
+    if not stretched or (monoid == "add" and node.dtype.accumulator is not node.dtype):
         return None
     others = tuple(axis for axis in axes if axis not in stretched)
     rest = tuple(1 if axis in stretched else size for axis, size in enumerate(sizes))

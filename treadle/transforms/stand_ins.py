@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from treadle.engine.cell import NO_BINDINGS, bind, dependants
-from treadle.engine.history import carries_gradient, fold, track, unfold_all
+from treadle.engine.history import carries_gradient, fold, track, unfold_all, untrack
 from treadle.engine.storage import memory
 from treadle.graph.body import substitute
 from treadle.graph.tree import Structure, flatten, unflatten
@@ -104,6 +104,8 @@ def finished(
     if folded and carries_gradient(leaves):
         below = set(dependants({node: node for node in folded}, given)) | set(given)
         folded = {node: leaf for node, leaf in folded.items() if node not in below}
+    for stand_in in given:  # nobody wants a gradient of it: what was read inside leads to it still
+        untrack(stand_in)
     return [Tensor._of(node, bindings) for node in substitute(fold(roots, folded), given)]
 
 
