@@ -2,20 +2,24 @@
 
     python tools/parity.py                 all names; writes tools/parity.txt and docs/parity.md
     python tools/parity.py softmax sort    these names, with every miss
+    python tools/parity.py --write sort    and write what became of them, beside the other names
     python tools/parity.py --check         fail if a name passes fewer samples than parity.txt says
 
 A *sample* is one call of `torch.testing._internal.common_methods_invocations.op_db`, in one dtype:
 its value, and for floating dtypes the gradient of every input for a random cotangent. Values are
 judged in dtype, shape, and number (within the rounding of the dtype). It runs on the interpreter,
-which gives the meaning of every operation; `--device CPU` runs it compiled.
+which gives the meaning of every operation; `--device CPU` runs it compiled. `make test-full` tries
+a part of the samples (tests/parity/test_samples.py).
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import random
 import signal
 import sys
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -44,8 +48,8 @@ LOOSE = {
     "nn.functional.conv_transpose3d": 10,
     "nn.functional.soft_margin_loss": 20,
 }
-SECONDS = 20  # for one sample
-SAMPLES = 60  # of one name and dtype; of more, every n-th
+SECONDS = 10  # for one sample
+SAMPLES = 24  # of one name and dtype; of more, every n-th
 
 # ---- which names ---------------------------------------------------------------------------------
 # op_db's names that treadle has for something else, or with another meaning by decision
@@ -161,7 +165,6 @@ class Tally:
     total: int = 0
     passed: int = 0
     gradients: int = 0
-    dtypes: set[str] = field(default_factory=set)
     misses: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -340,8 +343,8 @@ def judge(info: Any, sample: Any, device: str) -> tuple[str, bool]:
     ]
     if not flowing:
         return "", False
-    random = np.random.default_rng(7)
-    cotangents = [random.standard_normal(tuple(t.shape)) for _, t in flowing]
+    drawn = np.random.default_rng(7)
+    cotangents = [drawn.standard_normal(tuple(t.shape)) for _, t in flowing]
     leaves = [(t, o) for t, o in inputs.pairs if t.requires_grad and t.is_leaf]
     expected = torch.autograd.grad(
         [t for _, t in flowing],
@@ -376,6 +379,8 @@ def samples_of(info: Any, dtype: str) -> Iterator[Any]:
     gradients = kind.is_floating_point and info.supports_autograd
     with torch.random.fork_rng():
         torch.manual_seed(0)
+        random.seed(0)  # some variants draw their sizes from these
+        np.random.seed(0)
         try:
             every = list(info.sample_inputs("cpu", kind, requires_grad=gradients))
         except Exception:  # some variants make no samples for a dtype
@@ -395,7 +400,6 @@ def tally(name: str, infos: Iterable[Any], device: str, dtypes: Iterable[str]) -
                 continue
             for sample in samples_of(info, dtype):
                 found.total += 1
-                found.dtypes.add(dtype)
                 signal.alarm(SECONDS)
                 try:
                     miss, compared = judge(info, sample, device)
@@ -432,37 +436,61 @@ def _work(job: tuple[str, str, tuple[str, ...]]) -> tuple[str, Tally]:
         return name, tally(name, known_names()[name], device, dtypes)
 
 
-def run(names: Iterable[str], device: str, dtypes: tuple[str, ...], jobs: int) -> dict[str, Tally]:
-    """The tallies of these names, from several processes."""
+def run(
+    names: Iterable[str],
+    device: str,
+    dtypes: tuple[str, ...],
+    jobs: int,
+    each: Callable[[dict[str, Tally]], None] = lambda found: None,
+) -> dict[str, Tally]:
+    """The tallies of these names, from several processes; `each` is called as they come in."""
     work = [(name, device, dtypes) for name in names]
     found: dict[str, Tally] = {}
+    start = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=40) as pool:
         for name, result in pool.imap_unordered(_work, work):
             found[name] = result
-            print(f"{result.passed:5d} of {result.total:5d}  {name}", file=sys.stderr, flush=True)
+            spent = time.monotonic() - start
+            line = f"{spent:6.0f} s {result.passed:5d} of {result.total:5d}  {name}"
+            print(line, file=sys.stderr, flush=True)
+            each(found)
     return dict(sorted(found.items()))
 
 
 # ---- what is written -----------------------------------------------------------------------------
-def read_counts() -> dict[str, tuple[int, int]]:
-    """{name: (passed, total)} of the last full run."""
+def read_counts() -> dict[str, Tally]:
+    """What tools/parity.txt says of each name."""
+    found: dict[str, Tally] = {}
     if not COUNTS.exists():
-        return {}
-    lines = [line.split() for line in COUNTS.read_text().splitlines() if line[:1] != "#"]
-    return {name: (int(passed), int(total)) for name, passed, total in lines}
+        return found
+    for line in COUNTS.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        name, passed, total, gradients, *misses = line.split("\t")
+        counts = [miss.partition("x ") for miss in misses]
+        found[name] = Tally(
+            int(total), int(passed), int(gradients), Counter({m: int(n) for n, _, m in counts})
+        )
+    return found
 
 
 def write(found: dict[str, Tally]) -> None:
-    """The counts, which may only rise, and the page for readers."""
-    head = "# name, samples passed, samples; written by tools/parity.py. Counts may only rise.\n"
-    COUNTS.write_text(head + "".join(f"{name} {t.passed} {t.total}\n" for name, t in found.items()))
+    """The counts, which may only rise, and the page for readers; other names keep theirs."""
+    found = dict(sorted((read_counts() | found).items()))
+    rows = ["# name, samples passed, samples, with gradients, misses; counts may only rise"]
+    for name, t in found.items():
+        misses = [f"{n}x {' '.join(miss.split())}" for miss, n in t.misses.most_common(3)]
+        rows.append("\t".join([name, str(t.passed), str(t.total), str(t.gradients), *misses]))
+    COUNTS.write_text("\n".join(rows) + "\n")
     good = sum(t.rate >= 0.95 for t in found.values())
     lines = [
         "# Parity with PyTorch, name by name",
         "",
         "Written by `python tools/parity.py`: PyTorch's own sample inputs for every name that both",
-        "have, forward and gradient, in every dtype that PyTorch takes there. A sample passes if",
-        "dtype, shape and numbers agree and so do the inputs' gradients, or if both refuse it.",
+        f"have, forward and gradient, in {', '.join(DTYPES[:-1])} and {DTYPES[-1]} where PyTorch",
+        f"takes them (of more than {SAMPLES} samples of a name and dtype, every n-th). A sample",
+        "passes if dtype, shape, numbers and the inputs' gradients agree, or if both refuse",
+        "it. Where treadle means something else, [differences](differences.md) says so.",
         "",
         f"{len(found)} names, {good} of them with at least 95 % of their samples; "
         f"{sum(t.passed for t in found.values())} of "
@@ -473,8 +501,9 @@ def write(found: dict[str, Tally]) -> None:
         "|---|---|---|---|---|",
     ]
     for name, t in found.items():
-        misses = "; ".join(f"{n}x {miss}" for miss, n in t.misses.most_common(3)).replace("|", "/")
-        lines.append(f"| `{name}` | {t.passed} | {t.total} | {t.gradients} | {misses} |")
+        shown = "; ".join(f"{n}x {miss}" for miss, n in t.misses.most_common(3))
+        cells = [f"`{name}`", str(t.passed), str(t.total), str(t.gradients), shown]
+        lines.append("| " + " | ".join(each.replace("|", "/") for each in cells) + " |")
     PAGE.write_text("\n".join(lines) + "\n")
 
 
@@ -484,6 +513,7 @@ def main() -> int:
     parser.add_argument("--device", default="INTERP")
     parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="write the counts of these names")
     parser.add_argument("--check", action="store_true", help="compare with tools/parity.txt")
     arguments = parser.parse_args()
     known = known_names()
@@ -491,7 +521,12 @@ def main() -> int:
     unknown = [name for name in names if name not in known]
     if unknown:
         parser.error(f"not names that treadle and op_db share: {', '.join(unknown)}")
-    found = run(names, arguments.device, tuple(arguments.dtypes.split(",")), arguments.jobs)
+    dtypes = tuple(arguments.dtypes.split(","))
+    writes = (arguments.write or not arguments.names) and not arguments.check
+    if writes and dtypes != DTYPES:
+        parser.error("the counts are of all dtypes: leave out --dtypes, or name what to try")
+    each = write if writes else lambda found: None
+    found = run(names, arguments.device, dtypes, arguments.jobs, each)
     for name, t in found.items():
         if t.rate < 0.95 or arguments.names:
             print(f"{name}: {t.passed} of {t.total}, {t.gradients} with gradients")
@@ -501,11 +536,9 @@ def main() -> int:
     print(f"{good} of {len(found)} names with at least 95 % of their samples")
     if arguments.check:
         before = read_counts()
-        fallen = [n for n, t in found.items() if t.passed < before.get(n, (0, 0))[0]]
-        print("\n".join(f"{n}: {found[n].passed}, was {before[n][0]}" for n in fallen))
+        fallen = [n for n, t in found.items() if n in before and t.passed < before[n].passed]
+        print("\n".join(f"{n}: {found[n].passed}, was {before[n].passed}" for n in fallen))
         return 1 if fallen else 0
-    if not arguments.names:
-        write(found)
     return 0
 
 

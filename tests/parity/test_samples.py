@@ -1,0 +1,50 @@
+"""A part of PyTorch's sample inputs; `python tools/parity.py --check` tries them all.
+
+A part of the samples cannot miss more often than all of them did when tools/parity.txt was written.
+"""
+
+import random
+import warnings
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="parity needs PyTorch: make test-full")
+pytest.importorskip("expecttest", reason="PyTorch's sample inputs need expecttest")
+pytestmark = pytest.mark.full
+
+import parity  # noqa: E402  (tools/parity.py, which needs both)
+
+NAMES = 80  # tried in one run
+SAMPLES = 3  # of one name, in one dtype
+COUNTS = parity.read_counts()
+SLOW = parity.COMPILED | {n for n, t in COUNTS.items() if any("longer" in m for m in t.misses)}
+CHOSEN = random.Random(20).sample(sorted(set(COUNTS) - SLOW), min(NAMES, len(set(COUNTS) - SLOW)))
+
+
+@pytest.fixture(scope="module")
+def known():
+    return parity.known_names()
+
+
+def test_counts():
+    """What is promised: 280 names, each with 95 % of its samples."""
+    assert sum(each.rate >= 0.95 for each in COUNTS.values()) >= 280
+    assert all(each.passed <= each.total for each in COUNTS.values())
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_samples(name, known):
+    assert name in known, "a name that was there is gone"
+    info = known[name][0]
+    dtypes = [each for each in parity.DTYPES if getattr(torch, each) in info.dtypes]
+    dtypes = [each for each in dtypes if parity.WRAPPING.get(name) != each]
+    dtype = random.Random(name).choice(dtypes)
+    misses = []
+    with warnings.catch_warnings(), np.errstate(all="ignore"), parity.config.DEVICE.set("INTERP"):
+        warnings.simplefilter("ignore")
+        for sample in list(parity.samples_of(info, dtype))[:SAMPLES]:
+            miss, _ = parity.judge(info, sample, "INTERP")
+            misses += [miss] if miss else []
+    allowed = COUNTS[name].total - COUNTS[name].passed
+    assert len(misses) <= allowed, f"{dtype}: {misses}"
