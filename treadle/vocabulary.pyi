@@ -465,6 +465,15 @@ class Vocabulary:
     def mT(self) -> Tensor:
         """The last two dimensions exchanged."""
 
+    @property
+    def H(self) -> Tensor:
+        """The conjugate transpose of a matrix, which for real numbers is the transpose."""
+
+    @property
+    def mH(self) -> Tensor:
+        """The conjugate transposes of the matrices in the last two dimensions; of real numbers:
+        mT."""
+
     def squeeze(self, dim: Any = None, *, axis: Any = ...) -> Tensor:
         """Without the dimensions of size 1: all of them, or those of `dim` (an int or several) that
         have size 1."""
@@ -1315,7 +1324,7 @@ class Vocabulary:
         axis: builtins.int = ...,
     ) -> Tensor:
         """Each element less the one before it along a dimension, n times over; of bools, whether
-        they differ. prepend, append: joined to the ends first."""
+        they differ. prepend, append: joined to the ends first, unless n is 0."""
 
     def diff_(
         self,
@@ -1418,8 +1427,8 @@ class Vocabulary:
         """`where`, with the result put into this tensor. Returns it."""
 
     def masked_scatter(self, mask: Array, source: Array) -> Tensor:
-        """x with the elements where the bool `mask` (which broadcasts to x) holds replaced, in
-        order, by the first of `source`; the dtypes agree."""
+        """x with the elements where the bool `mask` holds replaced, in order, by the first of
+        `source`; x and the mask broadcast, the dtypes agree."""
 
     def masked_scatter_(self, mask: Array, source: Array) -> Tensor:
         """`masked_scatter`, with the result put into this tensor. Returns it."""

@@ -219,8 +219,8 @@ def where_method(x: Operand, first: Operand, second: Operand) -> Node:
 
 @public("masked_scatter", source="PyTorch")
 def masked_scatter(x: Node, mask: Node, source: Node) -> Node:
-    """x with the elements where the bool `mask` (which broadcasts to x) holds replaced, in order,
-    by the first of `source`; the dtypes agree. IndexError when it runs if `source` has too few.
+    """x with the elements where the bool `mask` holds replaced, in order, by the first of `source`;
+    x and the mask broadcast, the dtypes agree. IndexError when it runs if `source` has too few.
 
     >>> Tensor([1, 2, 3]).masked_scatter(Tensor([True, False, True]), Tensor([7, 8, 9]))
     Tensor([7, 2, 8])
@@ -229,7 +229,8 @@ def masked_scatter(x: Node, mask: Node, source: Node) -> Node:
         raise TypeError(
             f"masked_scatter: source is {source.dtype} and the tensor is {x.dtype}; cast one"
         )
-    holds = reshape(expand(check_mask(mask, "masked_scatter"), x.shape), (shapes.total(x.shape),))
+    x, mask = broadcast(x, check_mask(mask, "masked_scatter"), name="masked_scatter")
+    holds = reshape(mask, (shapes.total(x.shape),))
     values = spread_values(reshape(source, (shapes.total(source.shape),)), holds, 0, False)
     return where(reshape(holds, x.shape), reshape(values, x.shape), x)
 

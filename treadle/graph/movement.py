@@ -160,6 +160,23 @@ def matrix_transpose(x: Node) -> Node:
     return transpose(x, -2, -1)
 
 
+@public("H", source="PyTorch", kind="property")
+def hermitian(x: Node) -> Node:
+    """The conjugate transpose of a matrix, which for real numbers is the transpose. ValueError
+    unless there are two dimensions, or none."""
+    if len(x.shape) not in (0, 2):
+        raise ValueError(f"H is of a matrix, not of the shape {text(x.shape)}: use mH")
+    return reversed_dims(x)
+
+
+@public("mH", source="PyTorch", kind="property")
+def matrix_hermitian(x: Node) -> Node:
+    """The conjugate transposes of the matrices in the last two dimensions; of real numbers: mT."""
+    if len(x.shape) < 2:
+        raise ValueError(f"mH needs two dimensions or more, not the shape {text(x.shape)}")
+    return matrix_transpose(x)
+
+
 @public("squeeze", source="PyTorch")
 def squeeze(x: Node, dim: Any = None) -> Node:
     """Without the dimensions of size 1: all of them, or those of `dim` (an int or several) that

@@ -246,7 +246,7 @@ def diff(
     x: Node, n: int = 1, dim: int = -1, prepend: Node | None = None, append: Node | None = None
 ) -> Node:
     """Each element less the one before it along a dimension, n times over; of bools, whether they
-    differ. prepend, append: joined to the ends first.
+    differ. prepend, append: joined to the ends first, unless n is 0.
 
     >>> Tensor([1, 4, 9]).diff()
     Tensor([3, 5])
@@ -256,6 +256,8 @@ def diff(
     if n < 0:
         raise ValueError(f"diff: n is 0 or more, not {n}")
     axis = normalize_axis(dim, len(x.shape))
+    if n == 0:
+        return x  # nothing is joined to what is not differenced
     parts = [_slab(part, x, axis) for part in (prepend, x, append) if part is not None]
     x = cat(parts, dim=axis) if len(parts) > 1 else x
     for _ in range(n):
