@@ -22,7 +22,6 @@ from treadle.graph.build import (
     node_of,
     ones_like,
     operands,
-    stop_gradient,
     where,
 )
 from treadle.graph.public import public
@@ -227,7 +226,7 @@ def abs_(x: Operand) -> Node:
 
 @public("sign", source="Array API", namespace=True, gradient="no")
 def sign(x: Operand) -> Node:
-    """-1, 0 or 1 as x is below, at or above 0; NaN of NaN.
+    """-1, 0 or 1 as x is below, at or above 0; NaN of NaN. The derivative is 0.
 
     >>> Tensor([-3, 0, 5]).sign()
     Tensor([-1,  0,  1])
@@ -235,9 +234,10 @@ def sign(x: Operand) -> Node:
     node = node_of(x)
     if node.dtype.kind in "bu":
         return cast(ne(node, 0), node.dtype)
-    value = stop_gradient(node)
-    rest = where(eq(value, 0), const(0, value.dtype), value)
-    return where(lt(0, value), 1, where(lt(value, 0), -1, rest))
+    rest = const(0, node.dtype)
+    if node.dtype.is_float:  # NaN stays; what is rounded down has a derivative, 0
+        rest = where(eq(node, 0), rest, alu(ops.FLOOR, node))
+    return where(lt(0, node), 1, where(lt(node, 0), -1, rest))
 
 
 # ---- powers --------------------------------------------------------------------------------------

@@ -163,7 +163,11 @@ def matrix_transpose(x: Node) -> Node:
 @public("H", source="PyTorch", kind="property")
 def hermitian(x: Node) -> Node:
     """The conjugate transpose of a matrix, which for real numbers is the transpose. ValueError
-    unless there are two dimensions, or none."""
+    unless there are two dimensions, or none.
+
+    >>> Tensor([[1, 2], [3, 4]]).H.tolist()
+    [[1, 3], [2, 4]]
+    """
     if len(x.shape) not in (0, 2):
         raise ValueError(f"H is of a matrix, not of the shape {text(x.shape)}: use mH")
     return reversed_dims(x)
@@ -171,7 +175,12 @@ def hermitian(x: Node) -> Node:
 
 @public("mH", source="PyTorch", kind="property")
 def matrix_hermitian(x: Node) -> Node:
-    """The conjugate transposes of the matrices in the last two dimensions; of real numbers: mT."""
+    """The conjugate transposes of the matrices in the last two dimensions; of real numbers: mT.
+    ValueError below two dimensions.
+
+    >>> treadle.ones(5, 2, 3).mH.shape
+    (5, 3, 2)
+    """
     if len(x.shape) < 2:
         raise ValueError(f"mH needs two dimensions or more, not the shape {text(x.shape)}")
     return matrix_transpose(x)

@@ -244,7 +244,7 @@ def _norm(x: Node, p: int | float, dim: Any, keepdim: bool) -> Node:
     if p == 1:
         return sum_(size, dim, keepdim)
     if p == 0:
-        return sum_(where(ne(x, 0), 1, stop_gradient(x)), dim, keepdim)  # a derivative, 0
+        return sum_(where(ne(x, 0), 1, alu(ops.FLOOR, x)), dim, keepdim)  # derivative: 0
     if math.isinf(p):
         return max_(size, dim, keepdim) if p > 0 else min_(size, dim, keepdim)
     if p < 0:
