@@ -50,6 +50,7 @@ LOOSE = {
     "nn.functional.soft_margin_loss": 20,
 }
 SECONDS = 10  # for one sample
+PATIENCE = 6  # samples of one name that may be too slow; then the rest counts as missed
 SAMPLES = 24  # of one name and dtype; of more, every n-th
 
 # ---- which names ---------------------------------------------------------------------------------
@@ -109,6 +110,7 @@ RANDOM = frozenset(
 )
 # dtypes in which PyTorch's differences wrap; ours are taken in floating point
 WRAPPING = {
+    "cumulative_trapezoid": "uint8",
     "nn.functional.margin_ranking_loss": "uint8",
     "nn.functional.pairwise_distance": "uint8",
     "nn.functional.triplet_margin_loss": "uint8",
@@ -124,6 +126,15 @@ WITHOUT_GRADIENT = frozenset(
 # loops of many steps, which the interpreter does one by one
 COMPILED = frozenset(
     (
+        "argsort",
+        "median",
+        "mode",
+        "msort",
+        "nanmedian",
+        "sort",
+        "topk",
+        "unique",
+        "unique_consecutive",
         "nn.functional.ctc_loss",
         "linalg.cond",
         "linalg.eigh",
@@ -148,6 +159,7 @@ THEIRS: dict[str, Callable[[Any], Any]] = {
 }
 # results that are unique only up to a choice (signs, bases): what is compared instead
 UNIQUE: dict[str, Callable[[Any], Any]] = {
+    "kthvalue": lambda r: r[:1],  # which of equals is chosen
     "linalg.eigh": lambda r: [r[0], r[1].abs()],
     "svd": lambda r: [r[0][..., : r[1].shape[-1]].abs(), r[1], r[2][..., : r[1].shape[-1]].abs()],
     "linalg.lstsq": lambda r: r[:2],  # of one variant PyTorch's samples keep these
@@ -167,6 +179,7 @@ class Tally:
     passed: int = 0
     gradients: int = 0
     misses: Counter[str] = field(default_factory=Counter)
+    slow: int = 0
 
     @property
     def rate(self) -> float:
@@ -401,16 +414,20 @@ def tally(name: str, infos: Iterable[Any], device: str, dtypes: Iterable[str]) -
                 continue
             for sample in samples_of(info, dtype):
                 found.total += 1
-                signal.alarm(SECONDS)
+                if found.slow == PATIENCE:
+                    found.misses[f"{dtype}: not tried, after {PATIENCE} that were too slow"] += 1
+                    continue
+                signal.setitimer(signal.ITIMER_REAL, SECONDS, SECONDS)
                 try:
                     miss, compared = judge(info, sample, device)
                 except Slow:
                     miss, compared = f"longer than {SECONDS} s", False
+                    found.slow += 1
                 except Exception as error:
                     first = (str(error).splitlines() or [""])[0]
                     miss, compared = f"{type(error).__name__}: {first[:110]}", False
                 finally:
-                    signal.alarm(0)
+                    signal.setitimer(signal.ITIMER_REAL, 0)
                 if miss:
                     found.misses[f"{dtype}: {miss}"] += 1
                 else:

@@ -38,7 +38,7 @@ from treadle.graph.scan import scan
 from treadle.graph.shapes import Dim, text
 from treadle.graph.sorting import is_new, searchsorted, topk
 from treadle.ir import ops
-from treadle.ir.dtype import bool_, float32, int64
+from treadle.ir.dtype import bool_, float32, float64, int64
 from treadle.ir.node import Node
 
 _OF_VALUES = "whose result is of a size that values decide,"
@@ -202,8 +202,9 @@ def _largest(x: Node, name: str, read: Read) -> int:
 @public("bincount", source="PyTorch", kind="reads", gradient="no")
 def bincount(x: Node, weights: Node | None = None, minlength: int = 0, *, read: Read) -> Node:
     """How often each of 0, 1, 2 .. stands in a row of integers, int64, up to the greatest and at
-    least `minlength` of them; with weights the sum of those, in their dtype. An integer below 0 is
-    an IndexError when it runs. The greatest is read: inside `jit` write `zeros(n).index_add(..)`.
+    least `minlength` of them; with weights the sum of those, in their dtype (of integers:
+    float64). An integer below 0 is an IndexError when it runs. The greatest is read: inside `jit`
+    write `zeros(n).index_add(..)`.
 
     >>> Tensor([1, 1, 3]).bincount()
     Tensor([0, 2, 0, 1])
@@ -220,7 +221,7 @@ def bincount(x: Node, weights: Node | None = None, minlength: int = 0, *, read: 
     if weights is None:
         values = const(1, int64, x.shape)
     else:
-        values = weights if weights.dtype.is_float else cast(weights, float32)
+        values = weights if weights.dtype.is_float else cast(weights, float64)
     if shapes.is_empty(x.shape):
         return const(0, values.dtype, (count,))
     return scatter(const(0, values.dtype, (max(1, count),)), cast(x, int64), values, 0, "add")
