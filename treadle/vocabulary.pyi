@@ -2818,7 +2818,8 @@ class Vocabulary:
 
     def bincount(self, weights: Array | None = None, minlength: builtins.int = 0) -> Tensor:
         """How often each of 0, 1, 2 .. stands in a row of integers, int64, up to the greatest and
-        at least `minlength` of them; with weights the sum of those, in their dtype."""
+        at least `minlength` of them; with weights the sum of those, in their dtype (of integers:
+        float64)."""
 
     def histc(
         self,
