@@ -1024,6 +1024,12 @@ class Vocabulary:
     ) -> Tensor:
         """`norm`, with the result put into this tensor. Returns it."""
 
+    def dist(self, other: Array, p: builtins.int | builtins.float = 2) -> Tensor:
+        """The p-norm of x - other, of all elements; the two broadcast."""
+
+    def dist_(self, other: Array, p: builtins.int | builtins.float = 2) -> Tensor:
+        """`dist`, with the result put into this tensor. Returns it."""
+
     def logsumexp(
         self,
         dim: Any = None,
@@ -2816,6 +2822,25 @@ class Vocabulary:
         """As `unique`, of runs: elements (or slices) that equal the one before them are left
         out."""
 
+    def isin(
+        self,
+        test_elements: Operand,
+        *,
+        assume_unique: builtins.bool = False,
+        invert: builtins.bool = False,
+    ) -> Tensor:
+        """Whether each element is one of `test_elements`; with `invert` whether it is none of them.
+        assume_unique: changes nothing, every element is compared with every other."""
+
+    def isin_(
+        self,
+        test_elements: Operand,
+        *,
+        assume_unique: builtins.bool = False,
+        invert: builtins.bool = False,
+    ) -> Tensor:
+        """`isin`, with the result put into this tensor. Returns it."""
+
     def bincount(self, weights: Array | None = None, minlength: builtins.int = 0) -> Tensor:
         """How often each of 0, 1, 2 .. stands in a row of integers, int64, up to the greatest and
         at least `minlength` of them; with weights the sum of those, in their dtype (of integers:
@@ -3358,6 +3383,18 @@ class Vocabulary:
         neginf: builtins.float | None = None,
     ) -> Tensor:
         """`nan_to_num`, with the result put into this tensor. Returns it."""
+
+    def isposinf(self) -> Tensor:
+        """Whether an element is inf; of integers none is."""
+
+    def isposinf_(self) -> Tensor:
+        """`isposinf`, with the result put into this tensor. Returns it."""
+
+    def isneginf(self) -> Tensor:
+        """Whether an element is -inf; of integers none is."""
+
+    def isneginf_(self) -> Tensor:
+        """`isneginf`, with the result put into this tensor. Returns it."""
 
     def isclose(
         self,

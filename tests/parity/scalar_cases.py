@@ -88,6 +88,7 @@ SCALAR: dict[str, list[Case]] = {
     "fmax": [Case((S, T))],
     "fmin": [Case((S, T))],
     "logaddexp": [Case((S, T))],
+    "dist": [Case((S, T)), Case((S, T), (1.0,)), Case((S, T), (3.0,))],
     "atan2": [Case((S, T))],
     "hypot": [Case((S, T))],
     "xlogy": [Case((S, P))],

@@ -26,13 +26,14 @@ from treadle.graph.build import (
     scatter,
     where,
 )
-from treadle.graph.elementwise import add, div, eq, ge, le, lt, mul, sub
+from treadle.graph.elementwise import add, div, eq, ge, le, logical_not, lt, mul, sub
 from treadle.graph.functions import log1p
 from treadle.graph.masks import Read, places, ranks, total
 from treadle.graph.movement import movedim, narrow
 from treadle.graph.ordering import key_of, order, place_along, position_type
 from treadle.graph.public import public
 from treadle.graph.random import rand
+from treadle.graph.reduction import any_
 from treadle.graph.running import cumsum
 from treadle.graph.scan import scan
 from treadle.graph.shapes import Dim, text
@@ -197,6 +198,22 @@ def _largest(x: Node, name: str, read: Read) -> int:
         return 0
     greatest = reduce("max", cast(x, int64))
     return max(0, read(f"{name}, {_OF_VALUES}", add(greatest, 1))[0])
+
+
+@public("isin", source="PyTorch", gradient="int")
+def isin(
+    x: Node, test_elements: Operand, *, assume_unique: bool = False, invert: bool = False
+) -> Node:
+    """Whether each element is one of `test_elements`; with `invert` whether it is none of them.
+    assume_unique: changes nothing, every element is compared with every other.
+
+    >>> Tensor([1, 2, 3]).isin(Tensor([1, 3]))
+    Tensor([ True, False,  True])
+    """
+    tests = node_of(test_elements)
+    row = reshape(tests, (shapes.total(tests.shape),))
+    found = any_(eq(reshape(x, (*x.shape, 1)), row), -1)
+    return logical_not(found) if invert else found
 
 
 @public("bincount", source="PyTorch", kind="reads", gradient="no")

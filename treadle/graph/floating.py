@@ -157,6 +157,32 @@ def nan_to_num(
     return where(isnan(node), 0.0 if nan is None else nan, result)
 
 
+# ---- infinities of one sign ----------------------------------------------------------------------
+@public("isposinf", source="PyTorch", namespace=True, gradient="int")
+def isposinf(x: Operand) -> Node:
+    """Whether an element is inf; of integers none is.
+
+    >>> Tensor([1.0, float("inf"), -float("inf")]).isposinf()
+    Tensor([False,  True, False])
+    """
+    return _is_infinity(x, math.inf)
+
+
+@public("isneginf", source="PyTorch", namespace=True, gradient="int")
+def isneginf(x: Operand) -> Node:
+    """Whether an element is -inf; of integers none is.
+
+    >>> Tensor([1.0, float("inf"), -float("inf")]).isneginf()
+    Tensor([False, False,  True])
+    """
+    return _is_infinity(x, -math.inf)
+
+
+def _is_infinity(x: Operand, infinity: float) -> Node:
+    node = node_of(x)
+    return eq(node, infinity) if node.dtype.is_float else const(False, bool_, node.shape)
+
+
 # ---- nearly equal --------------------------------------------------------------------------------
 @public("isclose", source="PyTorch", gradient="int")
 def isclose(

@@ -236,6 +236,16 @@ def norm(
     return _norm(x if dtype is None else cast(x, dtype), power, dim, keepdim)
 
 
+@public("dist", source="PyTorch")
+def dist(x: Node, other: Node, p: int | float = 2) -> Node:
+    """The p-norm of x - other, of all elements; the two broadcast.
+
+    >>> Tensor([1.0, 2.0]).dist(Tensor([4.0, 6.0]))
+    Tensor(5.)
+    """
+    return norm(sub(x, other), p)
+
+
 @rounded_once
 def _norm(x: Node, p: int | float, dim: Any, keepdim: bool) -> Node:
     if p == 2:
