@@ -131,6 +131,7 @@ COMPILED = frozenset(
         "mode",
         "msort",
         "nanmedian",
+        "nn.functional.conv_transpose3d",
         "sort",
         "topk",
         "unique",

@@ -46,6 +46,7 @@ CASES = {
     "neg": ((S,), lambda f, x: f(x)),
     "abs": ((S,), lambda f, x: f(x)),
     "pow": ((X, S), lambda f, x, y: f(x, y)),
+    "dist": ((X, Y), lambda f, x, y: f(x, y)),
     "maximum": ((X, Y), lambda f, x, y: f(x, y)),
     "minimum": ((X, Y), lambda f, x, y: f(x, y)),
     "clamp": ((S, Y), lambda f, x, y: f(x, -1.0, y)),

@@ -191,7 +191,7 @@ CASES: dict[str, list[Case]] = {
     **SORTING,
 }  # fmt: skip
 POSITIVE = ("sqrt", "rsqrt", "log", "log2", "log10", "log1p", "reciprocal")
-PROPERTIES = ("T", "mT")
+PROPERTIES = ("H", "T", "mH", "mT")
 
 DIFFERENTIABLE = [
     name
