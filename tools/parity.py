@@ -234,6 +234,8 @@ class Inputs:
             return str(value).removeprefix("torch.")
         if isinstance(value, torch.Size):
             return tuple(value)
+        if isinstance(value, torch.nn.PairwiseDistance):
+            return nn.functional.pairwise_distance
         if isinstance(value, list | tuple):
             return type(value)([self.convert(each) for each in value])
         if isinstance(value, dict):
