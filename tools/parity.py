@@ -106,6 +106,7 @@ RANDOM = frozenset(
         "nn.functional.alpha_dropout",
         "nn.functional.feature_alpha_dropout",
         "nn.functional.rrelu",
+        "nn.functional.multi_head_attention_forward",  # every sample has dropout
     )
 )
 # dtypes in which PyTorch's differences wrap; ours are taken in floating point
@@ -114,6 +115,9 @@ WRAPPING = {
     "nn.functional.margin_ranking_loss": "uint8",
     "nn.functional.pairwise_distance": "uint8",
     "nn.functional.triplet_margin_loss": "uint8",
+    "nn.functional.triplet_margin_with_distance_loss": "uint8",
+    "trapezoid": "uint8",
+    "trapz": "uint8",
 }
 # tried in place on a detached copy
 IN_PLACE = frozenset(("zero_", "fill"))
@@ -161,6 +165,7 @@ THEIRS: dict[str, Callable[[Any], Any]] = {
 # results that are unique only up to a choice (signs, bases): what is compared instead
 UNIQUE: dict[str, Callable[[Any], Any]] = {
     "kthvalue": lambda r: r[:1],  # which of equals is chosen
+    "topk": lambda r: r[:1],
     "linalg.eigh": lambda r: [r[0], r[1].abs()],
     "svd": lambda r: [r[0][..., : r[1].shape[-1]].abs(), r[1], r[2][..., : r[1].shape[-1]].abs()],
     "linalg.lstsq": lambda r: r[:2],  # of one variant PyTorch's samples keep these

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.full
 
 import parity  # noqa: E402  (tools/parity.py, which needs both)
 
-NAMES = 80  # tried in one run
-SAMPLES = 3  # of one name, in one dtype
+NAMES = 200  # tried in one run
+SAMPLES = 4  # of one name, in one dtype
 COUNTS = parity.read_counts()
 SLOW = parity.COMPILED | {n for n, t in COUNTS.items() if any("longer" in m for m in t.misses)}
 CHOSEN = random.Random(20).sample(sorted(set(COUNTS) - SLOW), min(NAMES, len(set(COUNTS) - SLOW)))
