@@ -38,9 +38,10 @@ _new = object.__new__
 _reference = weakref.ref
 
 
-def _forget(entry: _Entry) -> None:
-    if _table.get(entry.key) is entry:
-        del _table[entry.key]
+def _forget(entry: _Entry, table: dict[Key, Reference] = _table) -> None:
+    # (a default argument: when Python ends, the names of modules are gone before the last nodes)
+    if table.get(entry.key) is entry:
+        del table[entry.key]
 
 
 def leave(key: Key, table: dict[Key, Reference] = _table) -> None:
