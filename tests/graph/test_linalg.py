@@ -150,7 +150,7 @@ FUNCTIONS = {
     "eigvalsh": lambda a: linalg.eigvalsh(a + a.mT).sin(),
     "eigh": lambda a: linalg.eigh(a + a.mT)[1] ** 2,
     "svdvals": lambda a: linalg.svdvals(a).sin(),
-    "svd": lambda a: linalg.svd(a[:, :2])[2] ** 2,
+    "svd": lambda a: linalg.svd(a[:, :2], False)[2] ** 2,
     "pinv": lambda a: linalg.pinv(a[:, :2]).sin(),
 }
 
@@ -216,8 +216,62 @@ def test_programs_do_not_grow_with_the_matrix(name):
             NotImplementedError,
             "mode='reduced'",
         ),
+        (
+            lambda: grad(lambda a: linalg.svd(a)[0].sum())(Tensor.ones(3, 2)),
+            NotImplementedError,
+            "full_matrices=False",
+        ),
+        (
+            lambda: jvp(linalg.svd, (Tensor.ones(2, 3),), (Tensor.ones(2, 3),)),
+            NotImplementedError,
+            "full_matrices=False",
+        ),
+        (lambda: linalg.eigvals(Tensor.eye(2)), NotImplementedError, "complex"),
     ],
 )
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_vectors_beyond_k_that_do_not_count_have_no_derivative_to_miss():
+    a = Tensor(np.random.default_rng(5).standard_normal((4, 2)))
+
+    def value(a, is_full):
+        u, values, vh = linalg.svd(a, is_full)
+        return (u[:, :2] ** 3).sum() + values.sin().sum() + (vh**2)[0, 1]
+
+    found = [grad(lambda a, full=full: value(a, full))(a).numpy() for full in (True, False)]
+    assert np.allclose(*found, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scale", [0, 1e-3, 1, 100])
+def test_exponentials(dtype, scale):
+    turn = np.asarray([[0, -scale], [scale, 0]], dtype)
+    wanted = [[np.cos(scale), -np.sin(scale)], [np.sin(scale), np.cos(scale)]]
+    tolerance = 64 * EPSILON[dtype] * max(scale, 1)
+    batch = np.stack([turn, np.zeros_like(turn)])  # which needs no squaring
+    found = linalg.matrix_exp(Tensor(batch)).numpy()
+    assert np.allclose(found[0], wanted, rtol=0, atol=tolerance)
+    assert np.array_equal(found[1], np.eye(2))
+
+
+def test_factors_solve_systems():
+    a, b = drawn((2, 4)), drawn((2, 4), seed=1)
+    p, lower, upper = linalg.lu(Tensor(a))
+    close(p @ lower @ upper, a, 16)
+    factors = linalg.lu_factor(Tensor(a))
+    for left in (True, False):
+        x = linalg.lu_solve(*factors, Tensor(b), left=left).numpy()
+        close(Tensor(a @ x if left else x @ a), b, 64 * np.abs(x).max())
+    s = positive((2, 4))
+    x = Tensor(b).cholesky_solve(linalg.cholesky(Tensor(s))).numpy()
+    close(Tensor(s @ x), b, 64 * np.abs(x).max() * np.abs(s).max())
+
+
+def test_least_squares_of_a_matrix_that_is_not_of_full_rank():
+    a = np.asarray([[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
+    x, _, rank, _ = linalg.lstsq(Tensor(a), Tensor([[2.0], [2.0], [5.0]]).double())
+    close(x, np.asarray([[1.0], [1.0]]), 8)
+    assert rank.item() == 1

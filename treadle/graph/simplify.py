@@ -238,10 +238,11 @@ def _still(node: Node) -> Node | None:
     return const(known.value, node.dtype, node.shape)
 
 
-@rule("zeros", ops.PAD, ops.UNWINDOW, algebra="pad(0), unwindow(0) -> 0")
+@rule("zeros", ops.PAD, ops.UNWINDOW, algebra="pad, unwindow of 0 or nothing -> 0")
 def _zeros(node: Node) -> Node | None:
     known = constant_of(node.src[0])
-    if known is None or known.arg != 0:
+    is_zero = known is not None and known.arg == 0
+    if not is_zero and not shapes.is_empty(node.src[0].shape):
         return None
     return const(0, node.dtype, node.shape)
 

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from treadle.graph import shapes
-from treadle.graph.build import const, iota, pad, reduce, reshape, where, zeros_like
+from treadle.graph.build import const, constant_of, iota, pad, reduce, reshape, where, zeros_like
+from treadle.graph.call import Parts, transposed
 from treadle.graph.elementwise import add, div, eq, gt, maximum, mul, neg, sub
 from treadle.graph.linalg.factors import column_of, turned
-from treadle.graph.linalg.formula import Formula, matrices, opaque, square
+from treadle.graph.linalg.formula import Formula, matrices, opaque, results, square
 from treadle.graph.linalg.jacobi import eigen, known_sizes, singular
 from treadle.graph.linear import matmul
 from treadle.graph.movement import diagonal, narrow
 from treadle.graph.public import public
 from treadle.graph.reduction import sum_
+from treadle.graph.shapes import text
+from treadle.graph.simplify import simplify
 from treadle.ir.dtype import int64
 from treadle.ir.node import Node
 
@@ -84,25 +87,51 @@ def _singular_tangent(
     dU = U (F (P S + S P^T)) + (1 - U U^T) dA V / S, and dV likewise with P^T."""
     values, (moved,) = outputs[1], tangents
     width = values.shape[-1]
-    u, v = narrow(outputs[0], -1, 0, width), turned(narrow(outputs[2], -2, 0, width))
+    u, v = outputs[0], turned(outputs[2])
     inner = matmul(matmul(turned(u), moved), v)
     factor = _inverse_differences(mul(values, values))
 
-    def side(vectors: Node, inner: Node, image: Node, whole: Node) -> Node:
+    def side(vectors: Node, inner: Node, image: Node) -> Node:
         scaled = mul(inner, row_of(values))
         found = matmul(vectors, mul(factor, add(scaled, turned(scaled))))
         if not shapes.same(vectors.shape[-2], width):
             beyond = sub(image, matmul(vectors, inner))
             found = add(found, div(beyond, row_of(values)))
-        rest = shapes.subtract(whole.shape[-1], width)
-        return pad(found, [*[(0, 0)] * (len(found.shape) - 1), (0, rest)])
+        return found
 
-    by_u = side(u, inner, matmul(moved, v), outputs[0])
-    by_v = side(v, turned(inner), matmul(turned(moved), u), turned(outputs[2]))
+    by_u = side(u, inner, matmul(moved, v))
+    by_v = side(v, turned(inner), matmul(turned(moved), u))
     return [by_u, diagonal(inner, 0, -2, -1), turned(by_v)]
 
 
+class Full(Formula):
+    """The derivative of all results of a full svd: those of the reduced one, and the vectors beyond
+    k, which are not determined and have none. That of another result is asked for alone where
+    reverse mode finds zeros for them."""
+
+    def jvp(self, call: Node, tangents: Parts) -> Parts:
+        raise NotImplementedError(self.words(call))
+
+    def vjp(self, call: Node, cotangents: Parts, needed: Sequence[bool]) -> Parts:
+        beyond = simplify([x for x in cotangents[3:] if x is not None])
+        if any(zero is None or zero.value != 0 for zero in map(constant_of, beyond)):
+            raise NotImplementedError(self.words(call))
+
+        def formula(seeds: Sequence[Node]) -> Parts:
+            return self.tangents(call.src, results(call), seeds)
+
+        return transposed(formula, call.src, cotangents[:3])
+
+    def words(self, call: Node) -> str:
+        """What the error says."""
+        return (
+            f"linalg.svd of matrices of shape {text(call.src[0].shape)}: with full_matrices=True "
+            "the last vectors are not determined and have no derivative: use full_matrices=False"
+        )
+
+
 SVD = Formula("svd", 1, _singular_tangent)
+SVD_FULL = Full("full svd", 1, _singular_tangent)
 
 
 @public("svd", source="PyTorch", method=False, linalg=True)
@@ -112,7 +141,9 @@ def svd(x: Node, full_matrices: bool = True) -> tuple[Node, Node, Node]:
 
     x: (.., m, n), k = min(m, n). U: (.., m, m), S: (.., k), Vh: (.., n, n); without
     `full_matrices`, (.., m, k) and (.., k, n). Signs are not determined; the derivative of vectors
-    that belong to equal values is inf or NaN, and that of the vectors beyond k is taken to be 0.
+    that belong to equal values is inf or NaN, and the vectors beyond k have none:
+    NotImplementedError from reverse mode where they count, and from forward mode with
+    `full_matrices` and m != n.
 
     >>> U, S, Vh = treadle.linalg.svd(Tensor([[3.0, 0.0], [0.0, 2.0]]))
     >>> S
@@ -120,8 +151,28 @@ def svd(x: Node, full_matrices: bool = True) -> tuple[Node, Node, Node]:
     """
     (a,) = matrices("svd", x)
     known_sizes("svd", a)
-    u, values, vh = opaque(lambda a: singular(a, full_matrices), (a,), SVD)
-    return u, values, vh
+    rows, columns = a.shape[-2:]
+    if not full_matrices or rows == columns:
+        u, values, vh = opaque(lambda a: singular(a, False), (a,), SVD)
+        return u, values, vh
+
+    def parts(a: Node) -> list[Node]:
+        u, values, vh = singular(a, True)
+        k = values.shape[-1]
+        rest = narrow(u, -1, k, rows) if rows > columns else narrow(vh, -2, k, columns)
+        return [narrow(u, -1, 0, k), values, narrow(vh, -2, 0, k), rest]
+
+    u, values, vh, rest = opaque(parts, (a,), SVD_FULL)
+    if rows > columns:
+        return _beside(u, rest), values, vh
+    return u, values, turned(_beside(turned(vh), turned(rest)))
+
+
+def _beside(x: Node, rest: Node) -> Node:
+    """Columns joined as a sum of padded ones, whose derivative shows which of them count."""
+    none = [(0, 0)] * (len(x.shape) - 1)
+    left, right = pad(x, [*none, (0, rest.shape[-1])]), pad(rest, [*none, (x.shape[-1], 0)])
+    return add(left, right)
 
 
 @public("svdvals", source="PyTorch", method=False, linalg=True)
