@@ -1,0 +1,155 @@
+"""The command line of `treadle bench`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from treadle import extras
+from treadle.tools.bench import folder as folders
+from treadle.tools.bench import machine, report
+from treadle.tools.bench.child import Settings
+from treadle.tools.bench.compare import compared, keep
+from treadle.tools.bench.libraries import LIBRARIES
+from treadle.tools.bench.runner import run_all
+from treadle.tools.bench.suite import choose
+from treadle.tools.bench.timing import table
+
+Data = dict[str, Any]
+
+QUICK = Settings(turns=5, seconds=0.05)
+FULL = Settings()
+
+DESCRIPTION = """\
+Measure kernels, models and training steps, each in a process of its own, and keep everything in a
+folder. Figures are medians of blocks with a 95 %% interval; PyTorch's run in the same process in
+turns. See docs/measuring.md.
+
+  treadle bench matmul --torch                 the cases with matmul in their name
+  treadle bench --quick --out before           a small part of the suite, kept
+  treadle bench show before                    print a kept run again
+  treadle bench compare before after           two kept runs
+  treadle bench compare HEAD~1 . softmax       a commit and the working tree, measured in turns
+"""
+
+
+def options(words: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="treadle bench",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", help="parts or patterns of the names of cases")
+    parser.add_argument("--list", action="store_true", help="print the cases and stop")
+    parser.add_argument("--quick", action="store_true", help="few cases, short blocks")
+    parser.add_argument("--out", type=Path, help="the folder of the run")
+    for name in LIBRARIES:
+        if name != "treadle":
+            parser.add_argument(f"--{name}", action="store_true", help=f"measure {name} beside it")
+    parser.add_argument("--blocks", type=int, help="blocks of calls for each library")
+    parser.add_argument("--seconds", type=float, help="how long a block takes at least")
+    parser.add_argument(
+        "--require-quiet",
+        action="store_true",
+        help=f"refuse if others use more than {machine.BUSY:.0%} of the processors (else: warn)",
+    )
+    return parser.parse_args(words)
+
+
+def settings_of(chosen: argparse.Namespace) -> Settings:
+    """How to measure. ValueError for what makes no sense."""
+    base = QUICK if chosen.quick else FULL
+    others = [name for name in LIBRARIES if getattr(chosen, name, False)]
+    for name in others:
+        if not extras.is_installed(name):
+            raise ValueError(f"--{name} needs {name}, which is not installed: pip install {name}")
+    turns = base.turns if chosen.blocks is None else chosen.blocks
+    seconds = base.seconds if chosen.seconds is None else chosen.seconds
+    if turns < 2 or seconds < 0:
+        raise ValueError("--blocks is at least 2, --seconds at least 0")
+    return Settings(turns, seconds, base.calls, ("treadle", *others))
+
+
+def main(words: Sequence[str]) -> int:
+    """The command; returns its exit status: 1 if a case failed, 2 for a wrong command line, 3 if
+    the machine is busy and should not be."""
+    chosen = options(words)
+    try:
+        if chosen.names[:1] == ["show"]:
+            return show(chosen.names[1:])
+        if chosen.names[:1] == ["compare"]:
+            return compare(chosen)
+        cases = choose(chosen.names, chosen.quick)
+        if chosen.list:
+            print(table([(case.name, case.what) for case in cases], ("case", "what")))
+            return 0
+        if not is_quiet(chosen.require_quiet):
+            return 3
+        return measure(chosen, cases)
+    except (ValueError, FileNotFoundError) as error:
+        print(f"treadle bench: {error}", file=sys.stderr)
+        return 2
+
+
+def is_quiet(required: bool) -> bool:
+    """Whether to go on: warns or complains if others use the processors."""
+    busy = machine.busy(1.0)
+    if busy <= machine.BUSY:
+        return True
+    words = f"others use {busy:.0%} of the processors (load {machine.load():.1f})"
+    if required:
+        print(f"treadle bench: {words}; --require-quiet refuses to measure now", file=sys.stderr)
+        return False
+    print(f"warning: {words}: only ratios of one run are worth anything now", file=sys.stderr)
+    return True
+
+
+def measure(chosen: argparse.Namespace, cases: Sequence[Any]) -> int:
+    """Run the cases, print the table."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%S")
+    folder = chosen.out or Path("bench-results") / now.replace(":", "")
+    total, done = len(cases), 0
+
+    def tell(entry: Data) -> None:
+        nonlocal done
+        done += 1
+        first = report.rows(entry)[0]
+        print(f"[{done}/{total}] {' '.join(first[:4])}  {' '.join(first[8:11])}", file=sys.stderr)
+
+    data = run_all(cases, settings_of(chosen), folder, now, tell)
+    print(report.run_table(data))
+    print(f"kept in {folder}")
+    return 1 if any(entry["error"] for entry in data["cases"]) else 0
+
+
+def show(names: Sequence[str]) -> int:
+    """Print kept runs."""
+    for name in names:
+        data = folders.read(Path(name))
+        about = data["machine"]
+        print(f"{name}: {data['created']}, {about['threads']} x {about['processor']}")
+        print(f"commit {about['commit'] or 'unknown'}\n{report.run_table(data)}")
+    return 0
+
+
+def compare(chosen: argparse.Namespace) -> int:
+    """Compare two runs or commits."""
+    if len(chosen.names) < 3:
+        raise ValueError("compare takes two folders with runs, or two commits")
+    _, first, second, *patterns = chosen.names
+    cases = choose(patterns, chosen.quick or not patterns)
+
+    def tell(name: str) -> None:
+        print(f"measured {name}", file=sys.stderr)
+
+    settings = settings_of(chosen)
+    runs = compared((first, second), cases, settings, tell)
+    print(report.comparison(*runs))
+    if chosen.out:
+        keep(chosen.out, runs, time.strftime("%Y-%m-%dT%H:%M:%S"))
+    return 0
