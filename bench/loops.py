@@ -15,7 +15,7 @@ import numpy as np
 from timing import table
 
 from treadle import Tensor, cond, config, jit, scan, while_loop
-from treadle.jit import Jit
+from treadle.captured import Jit
 
 FEW, MANY = 10_000, 110_000
 

@@ -24,7 +24,7 @@ import numpy as np
 from timing import Times, in_turns, table
 
 from treadle import Tensor, jit, nn, no_grad
-from treadle.jit import Jit
+from treadle.captured import Jit
 
 Row = tuple[str, ...]
 Call = Callable[[], object]

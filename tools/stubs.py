@@ -1,7 +1,8 @@
-"""The types of Tensor's methods: `treadle/vocabulary.pyi`, from the table of public names.
+"""What is made from the decorators of public functions: the types of Tensor's methods,
+`treadle/vocabulary.pyi`, and the file of public names, `treadle/graph/names.txt`.
 
     python tools/stubs.py             print the stub
-    python tools/stubs.py --write     renew treadle/vocabulary.pyi
+    python tools/stubs.py --write     renew both files
 
 A public function is written on nodes, and its signature says so. The stub says what the method
 takes (`Array` for a node, `Operand` where a number may stand for one) and that it gives Tensors. It
@@ -12,16 +13,18 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import inspect
 import json
+import pkgutil
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from treadle import methods
-from treadle.graph.public import METHODS, Public, other_spellings
+from treadle import graph, methods
+from treadle.graph.public import NAMES, TABLES, Public, other_spellings
 
 STUB = Path(methods.__file__).with_name("vocabulary.pyi")
 WIDTH = 100
@@ -70,6 +73,28 @@ ADDED = {
 GIVEN = {"reads": "read"}
 DECORATORS = {"property": "property", "creates": "staticmethod", "random": "staticmethod"}
 HIDDEN = ("bool", "float", "int")  # types with the name of a method
+
+
+def entries() -> list[Public]:
+    """Every public name of the source as it is now, by name. Imports every module of `graph/`."""
+    for module in pkgutil.walk_packages(graph.__path__, f"{graph.__name__}."):
+        importlib.import_module(module.name)
+    found = {entry for table in TABLES.values() for entry in table.values()}
+    return sorted((entry for entry in found if entry.written), key=lambda entry: entry.row)
+
+
+ENTRIES = entries()
+METHODS = {
+    name: entry
+    for entry in ENTRIES
+    if "method" in entry.tables
+    for name in (entry.name, *entry.aliases)
+}
+
+
+def names() -> str:
+    """The whole text of `treadle/graph/names.txt`."""
+    return "".join(f"{entry.row}\n" for entry in ENTRIES)
 
 
 class Words(ast.NodeTransformer):
@@ -272,8 +297,9 @@ def stub() -> str:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description="Write the types of Tensor's methods.")
-    parser.add_argument("--write", action="store_true", help=f"renew {STUB.name}")
+    parser.add_argument("--write", action="store_true", help=f"renew {STUB.name} and {NAMES.name}")
     if parser.parse_args().write:
+        NAMES.write_text(names(), encoding="utf-8")
         STUB.write_text(stub(), encoding="utf-8")
     else:
         print(stub(), end="")

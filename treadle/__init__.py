@@ -6,9 +6,9 @@
 """
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from treadle import elsewhere, linalg, methods  # methods gives Tensor its methods
+from treadle import elsewhere, extras, methods  # methods gives Tensor its methods
 from treadle.dims import Variable
 from treadle.engine.trace import JitError
 from treadle.generator import manual_seed
@@ -30,62 +30,82 @@ from treadle.ir.dtype import (
     uint32,
     uint64,
 )
-from treadle.jit import jit
-from treadle.kernels import custom_kernel, custom_monoid
-from treadle.standard import VERSION as __array_api_version__
-from treadle.standard import (
-    Device,
-    asarray,
-    astype,
-    can_cast,
-    finfo,
-    from_dlpack,
-    iinfo,
-    isdtype,
-    result_type,
-)
-from treadle.standard import namespace_info as __array_namespace_info__
 from treadle.tensor import Tensor, enable_grad, no_grad
 from treadle.tools.debug import explain
-from treadle.transforms import (
-    checkpoint,
-    cond,
-    custom_jvp,
-    custom_vjp,
-    grad,
-    hessian,
-    hvp,
-    jacfwd,
-    jacobian,
-    jacrev,
-    jvp,
-    scan,
-    stop_gradient,
-    value_and_grad,
-    vjp,
-    vmap,
-    while_loop,
-)
+
+if TYPE_CHECKING:  # who uses these loads them: LATE
+    from treadle import linalg, nn
+    from treadle.captured import jit
+    from treadle.kernels import custom_kernel, custom_monoid
+    from treadle.standard import (
+        Device,
+        asarray,
+        astype,
+        can_cast,
+        finfo,
+        from_dlpack,
+        iinfo,
+        isdtype,
+        result_type,
+    )
+    from treadle.transforms import (
+        checkpoint,
+        cond,
+        custom_jvp,
+        custom_vjp,
+        grad,
+        hessian,
+        hvp,
+        jacfwd,
+        jacobian,
+        jacrev,
+        jvp,
+        scan,
+        stop_gradient,
+        value_and_grad,
+        vjp,
+        vmap,
+        while_loop,
+    )
 
 __version__ = "0.1.0"
+__array_api_version__ = "2024.12"
 
 # constants of the Array API standard, and its name of the dtype
 e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
 newaxis = None
 bool = bool_
 
+# module -> the names that are found there when they are first used; none: the module itself
+_MODULES = {
+    "linalg": "",
+    "nn": "",
+    "captured": "jit",
+    "kernels": "custom_kernel custom_monoid",
+    "standard": "Device __array_namespace_info__ asarray astype can_cast finfo from_dlpack iinfo "
+    "isdtype result_type",
+    "transforms": "checkpoint cond custom_jvp custom_vjp grad hessian hvp jacfwd jacobian jacrev "
+    "jvp scan stop_gradient value_and_grad vjp vmap while_loop",
+}
+LATE = {name: module for module, names in _MODULES.items() for name in names.split() or [module]}
+
 
 def __getattr__(name: str) -> Any:
-    """The functions of the table of public names: `treadle.exp(x)`, `treadle.where(c, x, y)`. Each
-    is made when it is first used."""
-    if name not in NAMESPACE:
+    """What is made or loaded when it is first used: the names in LATE, and the functions of the
+    table of public names, as `treadle.exp(x)`."""
+    if name in LATE:
+        module = extras.load(f"{__name__}.{LATE[name]}")
+        made = module if name == LATE[name] else getattr(module, name)
+    elif name in NAMESPACE:
+        made = methods.function(name)
+    else:
         raise elsewhere.of_module(name)
-    made = globals()[name] = methods.function(name)
+    globals()[name] = made
     return made
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *NAMESPACE})
+    return sorted({*globals(), *LATE, *NAMESPACE})
 
 
 __all__ = [
@@ -132,6 +152,7 @@ __all__ = [
     "manual_seed",
     "nan",
     "newaxis",
+    "nn",
     "no_grad",
     "pi",
     "result_type",

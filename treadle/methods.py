@@ -1,7 +1,8 @@
 """The methods of Tensor, made from the table of public names and put into `Vocabulary`.
 
 A public function takes and returns nodes. `lift` makes of it a function of Tensors: arguments that
-are Tensors, arrays or bound sizes become nodes, results become Tensors, bindings are united.
+are Tensors, arrays or bound sizes become nodes, results become Tensors, bindings are united. A
+method is made, and the module where it is written loaded, when it is first used (`Late`).
 """
 
 from __future__ import annotations
@@ -15,56 +16,6 @@ from treadle import convert, elsewhere, generator, precision
 from treadle.dims import Dim
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
-from treadle.graph import (  # noqa: F401  (importing them fills the table)
-    activations,
-    arranging,
-    assigning,
-    bits,
-    convolution,
-    counting,
-    creation,
-    ctc,
-    diagonals,
-    distances,
-    einops,
-    elementwise,
-    embeddings,
-    floating,
-    functions,
-    indexing,
-    initial,
-    linear,
-    losses,
-    masks,
-    movement,
-    neural,
-    normalization,
-    patches,
-    pools,
-    products,
-    random,
-    reduction,
-    resampling,
-    running,
-    sampling,
-    selection,
-    sorting,
-    special,
-    standard,
-    trigonometry,
-    verdicts,
-)
-from treadle.graph.linalg import (  # noqa: F401  (as those above)
-    factored,
-    factors,
-    least,
-    names,
-    norms,
-    powers,
-    solving,
-    spectral,
-    triangular,
-)
 from treadle.graph.public import METHODS, NAMESPACE, Public
 from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType
@@ -365,25 +316,53 @@ def function(name: str, table: dict[str, Public] = NAMESPACE) -> Callable[..., A
     return made.__func__ if isinstance(made, staticmethod) else made
 
 
+class Late:
+    """What stands in the class for a method until it is first used: it makes the method then, and
+    puts it in its own place."""
+
+    __slots__ = ("arguments", "make", "name")
+
+    def __init__(self, name: str, make: Callable[..., Any], *arguments: Any) -> None:
+        self.name = name
+        self.make = make
+        self.arguments = arguments
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        made = self.make(*self.arguments)
+        setattr(Vocabulary, self.name, made)
+        return made.__get__(instance, owner)
+
+
+def late(name: str, make: Callable[..., Any], *arguments: Any) -> None:
+    """Let `make(*arguments)` be the method of this name."""
+    setattr(Vocabulary, name, Late(name, make, *arguments))
+
+
+def method(name: str) -> Any:
+    """What stands in the class for a public name."""
+    entry = METHODS[name]
+    return KINDS[entry.kind](entry)
+
+
 def attach() -> None:
     """Fill Vocabulary: every name of the table, the casts, the operators, and the forms that work
     in place."""
     for name, entry in METHODS.items():
-        setattr(Vocabulary, name, KINDS[entry.kind](entry))
+        late(name, method, name)
         if has_in_place(entry):
-            setattr(Vocabulary, f"{name}_", in_place(name))
+            late(f"{name}_", in_place, name)
     for name, dtype in CASTS.items():
-        setattr(Vocabulary, name, caster(name, dtype))
+        late(name, caster, name, dtype)
     for write in WRITES:
         setattr(Vocabulary, write.__name__, write)
     for short, name in OPERATORS.items():
-        setattr(Vocabulary, f"__{short}__", operator(name))
-        setattr(Vocabulary, f"__r{short}__", operator(name, swapped=True))
-        setattr(Vocabulary, f"__i{short}__", in_place(name))
+        late(f"__{short}__", operator, name)
+        late(f"__r{short}__", operator, name, True)
+        late(f"__i{short}__", in_place, name)
     for short, name in COMPARISONS.items():
-        setattr(Vocabulary, f"__{short}__", operator(name))
+        late(f"__{short}__", operator, name)
     for short, name in UNARY.items():
-        setattr(Vocabulary, f"__{short}__", lift(METHODS[name]))
+        late(f"__{short}__", method, name)
     for name, instead in elsewhere.OF_TENSOR.items():
         setattr(Tensor, name, elsewhere.Elsewhere(name, instead))
 

@@ -18,7 +18,6 @@ from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType
 from treadle.tensor import Tensor
 
-VERSION = "2024.12"
 PYTHON_NUMBERS = (bool, int, float)
 
 
@@ -255,7 +254,7 @@ class NamespaceInfo:
         return list(devices.PLUGINS)
 
 
-def namespace_info() -> NamespaceInfo:
+def __array_namespace_info__() -> NamespaceInfo:
     """The inspection of this namespace, `treadle.__array_namespace_info__()`.
 
     >>> treadle.__array_namespace_info__().default_dtypes()["integral"]

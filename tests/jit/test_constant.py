@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from treadle import Tensor, Variable, checkpoint, cond, events, grad, jit, nn, no_grad, scan
+from treadle.captured import Jit
 from treadle.engine import capture
 from treadle.engine.constant import Division
 from treadle.engine.storage import allocator, memory
-from treadle.jit import Jit
 
 random = np.random.default_rng(7)
 

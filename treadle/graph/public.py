@@ -4,6 +4,10 @@ Functions are written on nodes, `@public(...)` files them here, and the face mak
 the methods of Tensor, the functions of the namespace, their docs and their parity tests. A function
 takes its tensors first and plain Python arguments after; one spelling of each argument is enough:
 `axis` for `dim` and `keepdims` for `keepdim` are accepted here, for all of them.
+
+Most names are rare, and a program uses a few. So the table is full before anything that it names
+is imported: `names.txt` says every row, in the words of its decorator (`tools/stubs.py --write`
+writes it, a test compares). The module of a row is loaded when its function is first asked for.
 """
 
 from __future__ import annotations
@@ -12,10 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from inspect import cleandoc, unwrap
+from pathlib import Path
 from types import CodeType
 from typing import Any, TypeVar, cast
 
+from treadle.extras import load
 from treadle.graph.examples import EXAMPLES
+
+NAMES = Path(__file__).with_name("names.txt")
+NOT_CURRENT = f"treadle/graph/{NAMES.name} is not current: python tools/stubs.py --write"
 
 SOURCES = ("PyTorch", "Array API", "NumPy", "tinygrad", "treadle")
 GRADIENTS = ("yes", "no", "int")
@@ -37,26 +46,39 @@ _VARIADIC = 0x04  # the flag of a code object that has `*arguments`
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Public:
     """A public name.
 
-    function: what the face calls, with nodes for tensors. source: the project or standard whose
-    semantics it follows. gradient: "yes"; "no" (the derivative is zero almost everywhere, or there
-    is none); "int" (the result is an integer or a bool). kind: "method"; "property" (a method
-    without parentheses); "creates" (takes no tensor: a static method); "like" (creates, as the
-    tensor that is its first argument); "random" (creates, and its first argument is a key that the
-    face draws); "keyed" (a method that may draw: the face gives its keyword `random_key` a function
-    that does); "reads" (a method whose result's size may depend on values: the face gives its
-    keyword `read` a function that runs and reads them, see `masks.py`).
+    module: where it is registered, as a name below `treadle.graph`. tables: those that hold it.
+    source: the project or standard whose semantics it follows. gradient: "yes"; "no" (the
+    derivative is zero almost everywhere, or there is none); "int" (the result is an integer or a
+    bool). kind: "method"; "property" (a method without parentheses); "creates" (takes no tensor: a
+    static method); "like" (creates, as the tensor that is its first argument); "random" (creates,
+    and its first argument is a key that the face draws); "keyed" (a method that may draw: the face
+    gives its keyword `random_key` a function that does); "reads" (a method whose result's size may
+    depend on values: the face gives its keyword `read` a function that runs and reads them, see
+    `masks.py`). results: what it returns, as its definition writes it: `Node`, or a tuple of nodes.
     """
 
     name: str
-    function: Callable[..., Any]
+    module: str
+    tables: tuple[str, ...]
     source: str
     gradient: str
     kind: str
+    results: str
     aliases: tuple[str, ...]
+    written: Callable[..., Any] | None = None  # once the module is loaded
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What the face calls, with nodes for tensors. Loads the module where it is written."""
+        if self.written is None:
+            load(f"{__package__}.{self.module}")
+        if self.written is None:
+            raise RuntimeError(f"{self.name}: {NOT_CURRENT}")
+        return self.written
 
     @property
     def doc(self) -> str:
@@ -64,14 +86,42 @@ class Public:
         return self.function.__doc__ or ""
 
     @property
-    def results(self) -> str:
-        """What it returns, as its definition writes it: `Node`, or a tuple of nodes."""
-        return str(unwrap(self.function).__annotations__["return"])
+    def row(self) -> str:
+        """Its line in the file of names."""
+        tables, aliases = ",".join(self.tables), ",".join(self.aliases)
+        words = (self.name, self.module, tables, self.source, self.gradient, self.kind)
+        return "\t".join((*words, self.results, aliases))
+
+    @staticmethod
+    def of_row(row: str) -> Public:
+        """The entry that a line of the file describes."""
+        name, module, tables, source, gradient, kind, results, aliases = row.split("\t")
+        others = tuple(aliases.split(",")) if aliases else ()
+        return Public(
+            name, module, tuple(tables.split(",")), source, gradient, kind, results, others
+        )
 
 
 METHODS: dict[str, Public] = {}  # of Tensor, aliases too
 NAMESPACE: dict[str, Public] = {}  # treadle.name, aliases too
 LINALG: dict[str, Public] = {}  # treadle.linalg.name
+TABLES = {"method": METHODS, "namespace": NAMESPACE, "linalg": LINALG}
+
+
+def file_under_its_names(entry: Public) -> None:
+    """Put an entry into its tables. ValueError if another that is written has one of its names."""
+    for table in entry.tables:
+        for each in (entry.name, *entry.aliases):
+            before = TABLES[table].get(each)
+            if before is not None and before.written is not None:
+                raise ValueError(f"the public name {each} is given twice")
+            TABLES[table][each] = entry
+
+
+# row -> its entry, until its module is loaded
+EXPECTED = {row: Public.of_row(row) for row in NAMES.read_text(encoding="utf-8").splitlines()}
+for _entry in EXPECTED.values():
+    file_under_its_names(_entry)
 
 
 def public(
@@ -84,20 +134,25 @@ def public(
     aliases: tuple[str, ...] = (),
     gradient: str = "yes",
     kind: str = "method",
+    module: str | None = None,
 ) -> Callable[[F], F]:
     """File a function under its public name; the function itself is returned unchanged, so that
-    the library's own calls cost nothing more."""
+    the library's own calls cost nothing more. module: who registers it, if another wrote it."""
+    wanted = {"method": method, "namespace": namespace, "linalg": linalg}
+    tables = tuple([table for table, is_wanted in wanted.items() if is_wanted])
 
     def register(function: F) -> F:
         if name in EXAMPLES:
             function.__doc__ = f"{cleandoc(function.__doc__ or '')}\n{EXAMPLES[name]}"
-        unwrap(function).__qualname__ = name  # Python's own messages ("missing 1 argument") say it
-        entry = Public(name, _either_spelling(function, name), source, gradient, kind, aliases)
-        for table, wanted in ((METHODS, method), (NAMESPACE, namespace), (LINALG, linalg)):
-            for each in (name, *aliases) if wanted else ():
-                if each in table:
-                    raise ValueError(f"the public name {each} is given twice")
-                table[each] = entry
+        own = unwrap(function)
+        own.__qualname__ = name  # Python's own messages ("missing 1 argument") say it
+        place = (module or own.__module__).removeprefix(f"{__package__}.")
+        results = str(own.__annotations__.get("return", ""))
+        described = Public(name, place, tables, source, gradient, kind, results, aliases)
+        entry = EXPECTED.pop(described.row, described)
+        if entry is described:  # a name that the file does not have yet
+            file_under_its_names(entry)
+        entry.written = _either_spelling(function, name)
         return function
 
     return register

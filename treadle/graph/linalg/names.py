@@ -16,7 +16,7 @@ from treadle.ir.node import Node
 
 def in_linalg(name: str, function: Any) -> None:
     """File a function under `treadle.linalg` too."""
-    public(name, source="Array API", method=False, linalg=True)(function)
+    public(name, source="Array API", method=False, linalg=True, module=__name__)(function)
 
 
 in_linalg("matmul", linear.matmul)

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from treadle import config
-from treadle import tensor as face
 from treadle.dims import Dim
 from treadle.engine import inside, trace
 from treadle.engine.capture import Captured
@@ -40,6 +39,7 @@ from treadle.generator import give_back, next_keys
 from treadle.graph.tree import Structure, flatten, unflatten
 from treadle.ir.ops import BUFFER
 from treadle.tensor import Tensor
+from treadle.tensor import mode as face_mode
 from treadle.tracer import Given, Result, Traced, flows, trace_function
 
 SIGNATURES = 64  # kept by one function; the one used longest ago goes first
@@ -110,7 +110,7 @@ class Variant:
 
     def settings_hold(self) -> bool:
         """Whether the knobs, no_grad and autocast are set as they were."""
-        mode = face.mode
+        mode = face_mode
         if self.settings[0] is not mode.recording or self.settings[1] is not mode.narrow:
             return False
         if self.settings_seen != config.Knob.settings:
@@ -466,7 +466,7 @@ def _gone(jitted: weakref.ref[Jit], key: int, _: object) -> None:
 # ---- small questions -----------------------------------------------------------------------------
 def _settings() -> tuple[Any, ...]:
     """What changes a program beside the function and its arguments."""
-    return (face.mode.recording, face.mode.narrow, *map(_value, _KNOBS))
+    return (face_mode.recording, face_mode.narrow, *map(_value, _KNOBS))
 
 
 def _kind(tensor: Tensor) -> tuple[Any, ...]:
