@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
@@ -47,8 +47,7 @@ class Target:
         return max(1, self.vector_bytes // dtype.itemsize)
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(NamedTuple):
     """A program for one target: see docs/design.md, section 5."""
 
     name: str

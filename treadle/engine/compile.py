@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from treadle import config, extras
 from treadle.backend.base import Backend, Function, Library
@@ -26,8 +27,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 FORMAT = "2"  # of the files
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """One native function of a kernel: how to call it.
 
     params: ("buffer" | "scalar" | "variable", position or name), in the order of its map.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from treadle.engine.program import Launched, Phase, Program, Repeat, Step, nbytes
@@ -77,12 +77,12 @@ def _without(steps: Sequence[Step], moved: set[int], phases: list[Phase]) -> tup
     for step in steps:
         if isinstance(step, Repeat):
             body = _without(step.steps, moved, phases)
-            rest += [replace(step, steps=body)] if body else []
+            rest += [step._replace(steps=body)] if body else []
             continue
         first = tuple(launch for launch in step.launches if id(launch) in moved)
         last = tuple(launch for launch in step.launches if id(launch) not in moved)
         phases += [Phase(first, (), False)] if first else []
-        rest += [replace(step, launches=last)] if last else []
+        rest += [step._replace(launches=last)] if last else []
     return tuple(rest)
 
 

@@ -15,7 +15,7 @@ import functools
 import hashlib
 import os
 import struct
-import tempfile
+import time
 from pathlib import Path
 
 from treadle import config
@@ -66,8 +66,8 @@ def write(name: str, content: bytes) -> None:
     try:
         place = folder()
         place.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=place, prefix="writing-")
-        with os.fdopen(handle, "wb") as file:
+        temporary = place / f"writing-{os.getpid()}-{time.perf_counter_ns()}"
+        with open(temporary, "xb") as file:  # "x": nobody else writes to this file
             file.write(hashlib.blake2b(content, digest_size=DIGEST).digest() + content)
         os.replace(temporary, place / name)
         _trim_at_exit()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node, toposort
 from treadle.ir.ops import numel
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """loads, stores: elements read and written, each element of a buffer counted once. bytes: of
     both. operations: scalar operations (an fma or a transcendental counts once)."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
@@ -18,8 +18,7 @@ KEPT_FLOATS = frozenset((0.0, 1.0, -1.0, 2.0, 0.5))  # rules look for these; so 
 KEPT_INTS = 4096  # small integers are counts, axes and sizes, which rules use
 
 
-@dataclass(frozen=True)
-class Normal:
+class Normal(NamedTuple):
     """roots: the renamed graph. leaves[n]: the BUFFER that leaf n stands for. scalars[n]: the
     number that SCALAR n stands for: a CONST, or the SCALAR of a trace (engine/trace.py). Numbers
     inside the body of a scan stay constants."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,8 +49,7 @@ class Slots:
         return slot
 
 
-@dataclass(frozen=True)
-class Launched:
+class Launched(NamedTuple):
     """One function as it is called: its address, the slot of each parameter, tasks and chunks.
     writes: the slots of the buffers that it stores to."""
 
@@ -67,8 +66,7 @@ class Launched:
         return frozenset(self.slots) - self.writes
 
 
-@dataclass(frozen=True)
-class Phase:
+class Phase(NamedTuple):
     """Launches that do not depend on each other, of these calls; hold: it writes in place."""
 
     launches: tuple[Launched, ...]
@@ -76,8 +74,7 @@ class Phase:
     hold: bool
 
 
-@dataclass(frozen=True)
-class Repeat:
+class Repeat(NamedTuple):
     """Steps that run `trips` times, the step's number in `slot`; with a slot `test`, only as long
     as the bool at its address is `wanted`."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from treadle.graph import masks, shapes
 from treadle.graph.build import (
@@ -56,8 +56,7 @@ class Region:
     dropped: bool = False
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """An index, understood.
 
     regions: one per dimension of the tensor (a dimension with a tensor has all of it).

@@ -8,8 +8,8 @@ for a body or for many examples, hands the notes on.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from treadle.ir import ops
@@ -22,8 +22,7 @@ MOST_LINES = 3  # that one place names
 MOST_NODES = 256  # that a public function makes, about: further down is what others have made
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where an indexing operation comes from: the public name, and "file:line" of the user. The
     bodies of two loops can be one node: then it comes from several lines."""
 

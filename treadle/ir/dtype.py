@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cache
 from struct import Struct
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -150,8 +150,7 @@ _STORAGE |= {d.name: np.dtype("uint8") for d in FLOAT8}
 _COMPUTE = {d.name: np.dtype("float32") for d in (bfloat16, *FLOAT8)}
 
 
-@dataclass(frozen=True)
-class Format8:
+class Format8(NamedTuple):
     """How a float8 is stored: a sign, an exponent with this bias, `mantissa` bits of fraction.
     Codes above `greatest` (without the sign) are no numbers; what is too large becomes
     `overflow`."""

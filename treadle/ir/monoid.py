@@ -12,9 +12,8 @@ its arg (`written`). `find` gives the monoid of either.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from treadle.ir import ops
 from treadle.ir.dtype import DType, void
@@ -23,8 +22,7 @@ from treadle.ir.node import Node, remember, toposort
 State = tuple[Node, ...]
 
 
-@dataclass(frozen=True)
-class Monoid:
+class Monoid(NamedTuple):
     """name; size of the state; identity(component, dtype) as a Python value; combine(a, b).
 
     enter: the state of one value, as users of the monoid mean it (the count 1 and the mean x of

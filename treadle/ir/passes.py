@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from treadle import config
 from treadle.events import emit, wanted
 from treadle.ir.verify import verify
 
 
-@dataclass(frozen=True)
-class Pass:
+class Pass(NamedTuple):
     """name; how(value, context) -> value; what it takes and gives (a stage of LAWS, or another
     word); why it is there."""
 

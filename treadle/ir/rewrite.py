@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from treadle.ir.node import Node, arg_nodes, map_arg
 from treadle.ir.ops import Op
@@ -17,8 +18,7 @@ from treadle.ir.ops import Op
 hits: Counter[str] = Counter()  # how often each rule matched, by "table.rule"
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """name; the ops whose nodes it may match; the algebra as text; the function."""
 
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node, Shape
@@ -11,8 +12,7 @@ from treadle.ir.node import Node, Shape
 FOREVER = 1 << 62  # trips of a loop that only its test ends
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(NamedTuple):
     """Why a value is stored in memory, or why kernels are one kernel.
 
     rule: the name of the rule of `decide.py` that decided. text: what it says, with `{}` for the
