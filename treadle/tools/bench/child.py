@@ -15,18 +15,18 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from treadle import events
+from treadle.captured import Jit
 from treadle.engine.estimate import estimate, total_of
 from treadle.engine.storage import allocator
 from treadle.ir import text
 from treadle.ir.node import Node
-from treadle.jit import Jit
 from treadle.tools.bench import machine
 from treadle.tools.bench.case import Case
 from treadle.tools.bench.libraries import LIBRARIES, Library, listed
@@ -104,7 +104,7 @@ class Watch:
             "launches": len(calls),
             "kernels": len({call.kernel for call in calls}),
             "arena_bytes": sum(schedule.arena for schedule in schedules),
-            **asdict(total),
+            **total._asdict(),
         }
 
     def write(self, folder: Path) -> None:

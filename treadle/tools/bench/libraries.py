@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from treadle import extras, host
+from treadle.captured import jit
 from treadle.ir.dtype import from_name
-from treadle.jit import jit
 from treadle.nn import functional
 from treadle.tensor import Tensor, no_grad
 from treadle.transforms.derivatives import vjp
