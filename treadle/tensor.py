@@ -539,7 +539,15 @@ class Tensor(Vocabulary, Cell):
 
 @contextmanager
 def enable_grad() -> Iterator[None]:
-    """Inside, gradients are recorded again, also within `no_grad()`."""
+    """Inside, gradients are recorded again, also within `no_grad()`. Source: PyTorch.
+
+    >>> w = Tensor([2.0], requires_grad=True)
+    >>> with no_grad():
+    ...     with enable_grad():
+    ...         y = w * 3
+    >>> y.requires_grad
+    True
+    """
     before, mode.recording = mode.recording, True
     try:
         yield
@@ -549,7 +557,15 @@ def enable_grad() -> Iterator[None]:
 
 @contextmanager
 def no_grad() -> Iterator[None]:
-    """Inside, results do not carry gradients, and tensors that require one may be assigned."""
+    """Inside, results do not carry gradients, and tensors that require one may be assigned.
+    Source: PyTorch.
+
+    >>> w = Tensor([2.0], requires_grad=True)
+    >>> with no_grad():
+    ...     w -= 0.5
+    >>> w
+    Tensor([1.5], requires_grad=True)
+    """
     before, mode.recording = mode.recording, False
     try:
         yield

@@ -19,6 +19,7 @@ from treadle.engine.cell import cells
 from treadle.events import listen
 from treadle.ir import node as nodes
 from treadle.ir import ops
+from treadle.nn.optimizer import zeros
 from treadle.schedule.plan import Schedule
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "examples"))
@@ -163,7 +164,7 @@ class Wobble(nn.optim.Optimizer):
         super().__init__(params, {"lr": lr, "pull": pull})
 
     def start(self, parameter, group):
-        return {"trace": nn.optim.zeros(parameter)}
+        return {"trace": zeros(parameter)}
 
     def numbers(self, step, group):
         return {"warm": 1 - 0.5**step}

@@ -10,6 +10,7 @@ import pytest
 from treadle import Tensor, events, nn, no_grad
 from treadle.engine import programs, realize
 from treadle.nn.optim import SGD, Adam, AdamW, Optimizer
+from treadle.nn.optimizer import zeros
 
 Array = np.ndarray
 SHAPES = [(3, 4), (5,), (), (2, 1, 2)]
@@ -316,7 +317,7 @@ def test_a_failed_step_leaves_everything_as_it_was() -> None:
 def test_a_rule_of_ones_own() -> None:
     class Sign(Optimizer):
         def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-            return {"total": nn.optim.zeros(parameter)}
+            return {"total": zeros(parameter)}
 
         def numbers(self, step: Any, group: dict[str, Any]) -> dict[str, Any]:
             return {"factor": 1 / step}

@@ -21,7 +21,14 @@ _numbers = itertools.count(-1, -1)  # of SCALARs: those of a normal form count f
 
 
 class JitError(RuntimeError):
-    """A function cannot be captured as it is written; the message says what to do."""
+    """A function cannot be captured as it is written; the message says what to do.
+
+    >>> try:
+    ...     jit(lambda x: x if x.sum() > 0 else -x)(Tensor([1.0]))
+    ... except JitError:
+    ...     print("write where(x.sum() > 0, x, -x)")
+    write where(x.sum() > 0, x, -x)
+    """
 
 
 class Trace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from treadle.nn import functional
 from treadle.nn.applied import Applied
-from treadle.nn.init import Dtype, filled
+from treadle.nn.begin import Dtype, filled
 from treadle.nn.module import Module
 from treadle.tensor import Tensor
 

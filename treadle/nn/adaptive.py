@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from treadle.nn.init import buffer
+from treadle.nn.begin import buffer
 from treadle.nn.optimizer import Group, Optimizer, State, check_range, towards, with_decay, zeros
 from treadle.tensor import Tensor
 

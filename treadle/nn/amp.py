@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from treadle.nn.init import buffer
+from treadle.nn.begin import buffer
 from treadle.nn.optimizer import Optimizer
 from treadle.precision import autocast
 from treadle.tensor import Tensor, no_grad

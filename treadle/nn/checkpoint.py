@@ -56,6 +56,13 @@ def torch_load(
     `pickle.UnpicklingError` that names what the file wanted to call, if it holds more than that (a
     whole model, say: save its state dict); ValueError for a file that is broken, is none of
     PyTorch's, or has a dtype that treadle has not. Source: PyTorch's `torch.load`.
+
+    >>> import io, pickle, zipfile
+    >>> file = io.BytesIO()
+    >>> with zipfile.ZipFile(file, "w") as archive:  # as `torch.save` writes a dict
+    ...     archive.writestr("model/data.pkl", pickle.dumps({"epoch": 3}, protocol=2))
+    >>> nn.torch_load(file.getvalue())
+    {'epoch': 3}
     """
     data = _bytes_of(source)
     where = os.fspath(source) if isinstance(source, (str, os.PathLike)) else "the file"

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from treadle.nn import init
-from treadle.nn.init import Dtype
+from treadle.nn import begin
+from treadle.nn.begin import Dtype
 from treadle.nn.module import Module
 from treadle.tensor import Tensor
 
@@ -40,17 +40,17 @@ class _Convolution(Module):
         device: str | None,
         dtype: Dtype,
     ) -> None:
-        init.check_sizes(self, in_channels=channels[0], out_channels=channels[1])
+        begin.check_sizes(self, in_channels=channels[0], out_channels=channels[1])
         self.in_channels, self.out_channels = channels
         self.groups = groups
         name, count = type(self).__name__, self.count
         self.kernel_size = _each(name, "kernel_size", windows[0], count, 1)
         self.stride = _each(name, "stride", windows[1], count, 1)
         self.dilation = _each(name, "dilation", windows[2], count, 1)
-        bound = init.fan_bound(weight_channels[1] * math.prod(self.kernel_size))
+        bound = begin.fan_bound(weight_channels[1] * math.prod(self.kernel_size))
         shape = (*weight_channels, *self.kernel_size)
-        self.weight = init.drawn(bound, shape, dtype, device)
-        self.bias = init.drawn(bound, (self.out_channels,), dtype, device) if bias else None
+        self.weight = begin.drawn(bound, shape, dtype, device)
+        self.bias = begin.drawn(bound, (self.out_channels,), dtype, device) if bias else None
 
     def extra_repr(self) -> str:
         ones, zeros = (1,) * self.count, (0,) * self.count
@@ -72,13 +72,7 @@ def _divides(name: str, groups: int, *channels: int) -> None:
 
 
 class _Forward(_Convolution):
-    """A convolution: (batch, in_channels, ..) -> (batch, out_channels, ..).
-
-    weight: (out_channels, in_channels / groups, ..). bias: (out_channels,), or None for bias=False.
-    Both begin uniform in -b .. b for b = 1/sqrt(inputs of one output). padding: an int, one per
-    spatial dimension, pairs, "valid" or "same". padding_mode: what it is filled with: "zeros", or
-    as `pad` has it, "reflect", "replicate", "circular". See `Tensor.conv2d`.
-    """
+    """What the three convolutions that are not transposed do."""
 
     def __init__(
         self,
@@ -137,26 +131,52 @@ class _Forward(_Convolution):
 
 
 class Conv1d(_Forward):
-    __doc__ = _Forward.__doc__
+    """A convolution: (batch, in_channels, length) -> (batch, out_channels, ..).
+
+    weight: (out_channels, in_channels / groups, ..). bias: (out_channels,), or None for bias=False.
+    Both begin uniform in -b .. b for b = 1/sqrt(inputs of one output). padding: an int, one per
+    spatial dimension, pairs, "valid" or "same". padding_mode: what it is filled with: "zeros", or
+    as `pad` has it, "reflect", "replicate", "circular". See `Tensor.conv1d`. Source: PyTorch.
+
+    >>> nn.Conv1d(3, 5, 3)(Tensor.ones(2, 3, 8)).shape
+    (2, 5, 6)
+    """
+
     count = 1
 
 
 class Conv2d(_Forward):
-    __doc__ = _Forward.__doc__
+    """A convolution: (batch, in_channels, height, width) -> (batch, out_channels, ..).
+
+    weight: (out_channels, in_channels / groups, ..). bias: (out_channels,), or None for bias=False.
+    Both begin uniform in -b .. b for b = 1/sqrt(inputs of one output). padding: an int, one per
+    spatial dimension, pairs, "valid" or "same". padding_mode: what it is filled with: "zeros", or
+    as `pad` has it, "reflect", "replicate", "circular". See `Tensor.conv2d`. Source: PyTorch.
+
+    >>> nn.Conv2d(3, 5, 3)(Tensor.ones(2, 3, 8, 8)).shape
+    (2, 5, 6, 6)
+    """
+
     count = 2
 
 
 class Conv3d(_Forward):
-    __doc__ = _Forward.__doc__
+    """A convolution: (batch, in_channels, depth, height, width) -> (batch, out_channels, ..).
+
+    weight: (out_channels, in_channels / groups, ..). bias: (out_channels,), or None for bias=False.
+    Both begin uniform in -b .. b for b = 1/sqrt(inputs of one output). padding: an int, one per
+    spatial dimension, pairs, "valid" or "same". padding_mode: what it is filled with: "zeros", or
+    as `pad` has it, "reflect", "replicate", "circular". See `Tensor.conv3d`. Source: PyTorch.
+
+    >>> nn.Conv3d(3, 5, 3)(Tensor.ones(2, 3, 4, 8, 8)).shape
+    (2, 5, 2, 6, 6)
+    """
+
     count = 3
 
 
 class _Transposed(_Convolution):
-    """A transposed convolution: (batch, in_channels, ..) -> (batch, out_channels, ..).
-
-    weight: (in_channels, out_channels / groups, ..). bias: (out_channels,), or None for bias=False.
-    See `Tensor.conv_transpose2d` for stride, padding, output_padding and dilation.
-    """
+    """What the three transposed convolutions do."""
 
     def __init__(
         self,
@@ -200,15 +220,42 @@ class _Transposed(_Convolution):
 
 
 class ConvTranspose1d(_Transposed):
-    __doc__ = _Transposed.__doc__
+    """A transposed convolution: (batch, in_channels, length) -> (batch, out_channels, ..).
+
+    weight: (in_channels, out_channels / groups, ..). bias: (out_channels,), or None for bias=False.
+    See `Tensor.conv_transpose1d` for stride, padding, output_padding and dilation.
+    Source: PyTorch.
+
+    >>> nn.ConvTranspose1d(3, 5, 3)(Tensor.ones(2, 3, 8)).shape
+    (2, 5, 10)
+    """
+
     count = 1
 
 
 class ConvTranspose2d(_Transposed):
-    __doc__ = _Transposed.__doc__
+    """A transposed convolution: (batch, in_channels, height, width) -> (batch, out_channels, ..).
+
+    weight: (in_channels, out_channels / groups, ..). bias: (out_channels,), or None for bias=False.
+    See `Tensor.conv_transpose2d` for stride, padding, output_padding and dilation.
+    Source: PyTorch.
+
+    >>> nn.ConvTranspose2d(3, 5, 3)(Tensor.ones(2, 3, 8, 8)).shape
+    (2, 5, 10, 10)
+    """
+
     count = 2
 
 
 class ConvTranspose3d(_Transposed):
-    __doc__ = _Transposed.__doc__
+    """A transposed convolution of (batch, in_channels, depth, height, width), to out_channels.
+
+    weight: (in_channels, out_channels / groups, ..). bias: (out_channels,), or None for bias=False.
+    See `Tensor.conv_transpose3d` for stride, padding, output_padding and dilation.
+    Source: PyTorch.
+
+    >>> nn.ConvTranspose3d(3, 5, 3)(Tensor.ones(2, 3, 4, 8, 8)).shape
+    (2, 5, 6, 10, 10)
+    """
+
     count = 3

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle.nn import functional, init
-from treadle.nn.init import Dtype
+from treadle.nn import begin, functional
+from treadle.nn.begin import Dtype
 from treadle.nn.module import Module
 from treadle.tensor import Tensor
 
@@ -28,11 +28,11 @@ class Linear(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
-        init.check_sizes(self, in_features=in_features, out_features=out_features)
+        begin.check_sizes(self, in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
-        bound = init.fan_bound(in_features)
-        self.weight = init.drawn(bound, (out_features, in_features), dtype, device)
-        self.bias = init.drawn(bound, (out_features,), dtype, device) if bias else None
+        bound = begin.fan_bound(in_features)
+        self.weight = begin.drawn(bound, (out_features, in_features), dtype, device)
+        self.bias = begin.drawn(bound, (out_features,), dtype, device) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         return x.linear(self.weight, self.bias)
@@ -61,15 +61,15 @@ class Bilinear(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
-        init.check_sizes(
+        begin.check_sizes(
             self, in1_features=in1_features, in2_features=in2_features, out_features=out_features
         )
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
-        bound = init.fan_bound(in1_features)
+        bound = begin.fan_bound(in1_features)
         shape = (out_features, in1_features, in2_features)
-        self.weight = init.drawn(bound, shape, dtype, device)
-        self.bias = init.drawn(bound, (out_features,), dtype, device) if bias else None
+        self.weight = begin.drawn(bound, shape, dtype, device)
+        self.bias = begin.drawn(bound, (out_features,), dtype, device) if bias else None
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return functional.bilinear(x1, x2, self.weight, self.bias)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle.nn import init, running
-from treadle.nn.init import Dtype
+from treadle.nn import begin, running
+from treadle.nn.begin import Dtype
 from treadle.nn.module import Module
 from treadle.tensor import Tensor
 
@@ -37,16 +37,16 @@ class BatchNorm(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
-        init.check_sizes(self, num_features=num_features)
+        begin.check_sizes(self, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         shape = (num_features,)
-        self.weight = init.filled(1, shape, dtype, device) if affine else None
-        self.bias = init.filled(0, shape, dtype, device) if affine else None
+        self.weight = begin.filled(1, shape, dtype, device) if affine else None
+        self.bias = begin.filled(0, shape, dtype, device) if affine else None
         tracked = track_running_stats
-        self.running_mean = init.buffer(0, shape, dtype, device) if tracked else None
-        self.running_var = init.buffer(1, shape, dtype, device) if tracked else None
-        self.num_batches_tracked = init.buffer(0, (), "int64", device) if tracked else None
+        self.running_mean = begin.buffer(0, shape, dtype, device) if tracked else None
+        self.running_var = begin.buffer(1, shape, dtype, device) if tracked else None
+        self.num_batches_tracked = begin.buffer(0, (), "int64", device) if tracked else None
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim < 2 or (self.ranks and x.ndim not in self.ranks):
@@ -116,13 +116,17 @@ class BatchNorm3d(BatchNorm):
 class InstanceNorm(Module):
     """Each channel of each sample with mean 0 and variance 1, times weight, plus bias.
 
-    x: (batch, channels, ..), or without a batch. affine=True: with weight and bias.
+    x: (batch, channels, ..). affine=True: with weight and bias.
     track_running_stats=True: running_mean and running_var move by `momentum` in training, and are
     used in eval; else the moments are always those of the sample.
-    Source: Ulyanov, Vedaldi and Lempitsky, "Instance normalization", 2016.
+    Source: Ulyanov, Vedaldi and Lempitsky, "Instance normalization", 2016. The classes with a
+    number of dimensions take x without a batch, too, as PyTorch's do; this one is tinygrad's.
+
+    >>> nn.InstanceNorm(3)(Tensor.ones(2, 3, 8)).shape
+    (2, 3, 8)
     """
 
-    rank: int  # of x with a batch
+    rank = 0  # of x with a batch; 0: any from 3, and there is a batch
 
     def __init__(
         self,
@@ -134,23 +138,22 @@ class InstanceNorm(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
-        init.check_sizes(self, num_features=num_features)
+        begin.check_sizes(self, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         shape = (num_features,)
-        self.weight = init.filled(1, shape, dtype, device) if affine else None
-        self.bias = init.filled(0, shape, dtype, device) if affine else None
+        self.weight = begin.filled(1, shape, dtype, device) if affine else None
+        self.bias = begin.filled(0, shape, dtype, device) if affine else None
         tracked = track_running_stats
-        self.running_mean = init.buffer(0, shape, dtype, device) if tracked else None
-        self.running_var = init.buffer(1, shape, dtype, device) if tracked else None
-        self.num_batches_tracked = init.buffer(0, (), "int64", device) if tracked else None
+        self.running_mean = begin.buffer(0, shape, dtype, device) if tracked else None
+        self.running_var = begin.buffer(1, shape, dtype, device) if tracked else None
+        self.num_batches_tracked = begin.buffer(0, (), "int64", device) if tracked else None
 
     def forward(self, x: Tensor) -> Tensor:
         name, alone = type(self).__name__, x.ndim == self.rank - 1
-        if not alone and x.ndim != self.rank:
-            raise ValueError(
-                f"{name}: x of shape {x.shape} must have {self.rank - 1} or {self.rank} dimensions"
-            )
+        if not alone and (x.ndim != self.rank if self.rank else x.ndim < 3):
+            wanted = f"{self.rank - 1} or {self.rank}" if self.rank else "at least 3"
+            raise ValueError(f"{name}: x of shape {x.shape} must have {wanted} dimensions")
         x = x.unsqueeze(0) if alone else x
         if x.shape[1] != self.num_features and (self.affine or self.track_running_stats):
             raise ValueError(f"{name}: x of shape {x.shape} must have {self.num_features} channels")
@@ -224,8 +227,8 @@ class LayerNorm(Module):
     ) -> None:
         self.normalized_shape = shape = _shape(self, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        self.weight = init.filled(1, shape, dtype, device) if elementwise_affine else None
-        self.bias = init.filled(0, shape, dtype, device) if elementwise_affine and bias else None
+        self.weight = begin.filled(1, shape, dtype, device) if elementwise_affine else None
+        self.bias = begin.filled(0, shape, dtype, device) if elementwise_affine and bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         return x.layer_norm(self.normalized_shape, self.weight, self.bias, self.eps)
@@ -268,7 +271,7 @@ class RMSNorm(Module):
     ) -> None:
         self.normalized_shape = shape = _shape(self, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        self.weight = init.filled(1, shape, dtype, device) if elementwise_affine else None
+        self.weight = begin.filled(1, shape, dtype, device) if elementwise_affine else None
 
     def forward(self, x: Tensor) -> Tensor:
         return x.rms_norm(self.normalized_shape, self.weight, self.eps)
@@ -295,15 +298,15 @@ class GroupNorm(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
-        init.check_sizes(self, num_groups=num_groups, num_channels=num_channels)
+        begin.check_sizes(self, num_groups=num_groups, num_channels=num_channels)
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(
                 f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups"
             )
         self.num_groups, self.num_channels = num_groups, num_channels
         self.eps, self.affine = eps, affine
-        self.weight = init.filled(1, (num_channels,), dtype, device) if affine else None
-        self.bias = init.filled(0, (num_channels,), dtype, device) if affine else None
+        self.weight = begin.filled(1, (num_channels,), dtype, device) if affine else None
+        self.bias = begin.filled(0, (num_channels,), dtype, device) if affine else None
 
     def forward(self, x: Tensor) -> Tensor:
         return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
@@ -317,5 +320,5 @@ def _shape(layer: Module, normalized_shape: Any) -> tuple[int, ...]:
     several = isinstance(normalized_shape, (tuple, list))
     sizes = tuple(normalized_shape) if several else (normalized_shape,)
     for size in sizes:
-        init.check_sizes(layer, normalized_shape=size)
+        begin.check_sizes(layer, normalized_shape=size)
     return sizes

@@ -13,7 +13,7 @@ from treadle.tensor import Tensor
 
 __all__ = [
     "LAMB", "LARS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon",
-    "NAdam", "Optimizer", "RAdam", "RMSprop", "lr_scheduler", "zeros",
+    "NAdam", "Optimizer", "RAdam", "RMSprop", "lr_scheduler",
 ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from treadle.engine.realize import realize
 from treadle.engine.storage import memory
 from treadle.ir.dtype import DType, float64, from_compute
 from treadle.ir.node import Node
-from treadle.nn.init import buffer
+from treadle.nn.begin import buffer
 from treadle.nn.parameter import clear_gradient
 from treadle.tensor import Tensor, no_grad
 

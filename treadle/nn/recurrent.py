@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from treadle.nn import init
-from treadle.nn.init import Dtype
+from treadle.nn import begin
+from treadle.nn.begin import Dtype
 from treadle.nn.module import Module
 from treadle.tensor import Tensor
 from treadle.transforms import scan
@@ -71,7 +71,7 @@ class _Recurrent(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
-        init.check_sizes(
+        begin.check_sizes(
             self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers
         )
         if not 0 <= dropout <= 1 or not num_layers or not 0 <= proj_size < max(hidden_size, 1):
@@ -83,7 +83,7 @@ class _Recurrent(Module):
         self.bias, self.batch_first, self.dropout = bias, batch_first, dropout
         self.bidirectional, self.proj_size = bidirectional, proj_size
         self.output_size = proj_size or hidden_size
-        bound = init.fan_bound(hidden_size)
+        bound = begin.fan_bound(hidden_size)
         rows = self.gates * hidden_size
         for layer in range(num_layers):
             inputs = self.output_size * len(self._directions()) if layer else input_size
@@ -97,7 +97,7 @@ class _Recurrent(Module):
                 if proj_size:
                     shapes |= {"weight_hr": (proj_size, hidden_size)}
                 for name, shape in shapes.items():
-                    setattr(self, f"{name}_l{layer}{end}", init.drawn(bound, shape, dtype, device))
+                    setattr(self, f"{name}_l{layer}{end}", begin.drawn(bound, shape, dtype, device))
 
     def _directions(self) -> tuple[str, ...]:
         """The ends of the names of weights, one for each direction."""
@@ -303,13 +303,13 @@ class _Cell(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
-        init.check_sizes(self, input_size=input_size, hidden_size=hidden_size)
+        begin.check_sizes(self, input_size=input_size, hidden_size=hidden_size)
         self.input_size, self.hidden_size = input_size, hidden_size
-        bound, rows = init.fan_bound(hidden_size), self.gates * hidden_size
-        self.weight_ih = init.drawn(bound, (rows, input_size), dtype, device)
-        self.weight_hh = init.drawn(bound, (rows, hidden_size), dtype, device)
-        self.bias_ih = init.drawn(bound, (rows,), dtype, device) if bias else None
-        self.bias_hh = init.drawn(bound, (rows,), dtype, device) if bias else None
+        bound, rows = begin.fan_bound(hidden_size), self.gates * hidden_size
+        self.weight_ih = begin.drawn(bound, (rows, input_size), dtype, device)
+        self.weight_hh = begin.drawn(bound, (rows, hidden_size), dtype, device)
+        self.bias_ih = begin.drawn(bound, (rows,), dtype, device) if bias else None
+        self.bias_hh = begin.drawn(bound, (rows,), dtype, device) if bias else None
 
     def _step(self) -> Step:
         raise NotImplementedError

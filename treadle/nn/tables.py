@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from treadle.nn import init
-from treadle.nn.init import Dtype
+from treadle.nn import begin
+from treadle.nn.begin import Dtype
 from treadle.nn.module import Module
 from treadle.nn.parameter import Parameter
 from treadle.tensor import Tensor, no_grad
@@ -93,12 +93,12 @@ class _Table(Module):
         device: str | None,
         dtype: Dtype,
     ) -> None:
-        init.check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
+        begin.check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"padding_idx={padding_idx} is no row of {num_embeddings} embeddings")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        table = Tensor.randn(num_embeddings, embedding_dim, dtype=init.kind_of(dtype))
+        table = Tensor.randn(num_embeddings, embedding_dim, dtype=begin.kind_of(dtype))
         if self.padding_idx is not None:
             rows = Tensor.arange(num_embeddings).reshape(num_embeddings, 1)
             table = rows.eq(self.padding_idx).where(0.0, table)

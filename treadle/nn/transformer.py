@@ -7,11 +7,11 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from treadle.nn import init
+from treadle.nn import begin, init
 from treadle.nn.attention import multi_head_attention_forward
+from treadle.nn.begin import Dtype
 from treadle.nn.containers import ModuleList
 from treadle.nn.dropping import Dropout
-from treadle.nn.init import Dtype
 from treadle.nn.layers import Linear
 from treadle.nn.module import Module
 from treadle.nn.norm import LayerNorm
@@ -49,7 +49,7 @@ class MultiheadAttention(Module):
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
-        init.check_sizes(self, embed_dim=embed_dim, num_heads=num_heads)
+        begin.check_sizes(self, embed_dim=embed_dim, num_heads=num_heads)
         if num_heads < 1 or embed_dim % num_heads:
             raise ValueError(
                 f"MultiheadAttention: num_heads={num_heads} must divide embed_dim={embed_dim}"
@@ -60,22 +60,22 @@ class MultiheadAttention(Module):
         self.batch_first, self.add_zero_attn = batch_first, add_zero_attn
 
         def weight(*shape: int) -> Tensor:
-            return init.xavier_uniform_(init.filled(0, shape, dtype, device))
+            return init.xavier_uniform_(begin.filled(0, shape, dtype, device))
 
         self._separate = (self.kdim, self.vdim) != (embed_dim, embed_dim)
         self.in_proj_weight = None if self._separate else weight(3 * embed_dim, embed_dim)
         self.q_proj_weight = weight(embed_dim, embed_dim) if self._separate else None
         self.k_proj_weight = weight(embed_dim, self.kdim) if self._separate else None
         self.v_proj_weight = weight(embed_dim, self.vdim) if self._separate else None
-        self.in_proj_bias = init.filled(0, (3 * embed_dim,), dtype, device) if bias else None
+        self.in_proj_bias = begin.filled(0, (3 * embed_dim,), dtype, device) if bias else None
         self.bias_k = self.bias_v = None
         if add_bias_kv:
             more = (1, 1, embed_dim)
-            self.bias_k = init.xavier_normal_(init.filled(0, more, dtype, device))
-            self.bias_v = init.xavier_normal_(init.filled(0, more, dtype, device))
+            self.bias_k = init.xavier_normal_(begin.filled(0, more, dtype, device))
+            self.bias_v = init.xavier_normal_(begin.filled(0, more, dtype, device))
         self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
         if bias:
-            self.out_proj.bias = init.filled(0, (embed_dim,), dtype, device)
+            self.out_proj.bias = begin.filled(0, (embed_dim,), dtype, device)
 
     def forward(
         self,
@@ -295,7 +295,7 @@ class _Stack(Module):
     """`num_layers` copies of a layer, and perhaps a norm at the end."""
 
     def __init__(self, layer: Module, num_layers: int, norm: Module | None = None) -> None:
-        init.check_sizes(self, num_layers=num_layers)
+        begin.check_sizes(self, num_layers=num_layers)
         self.layers = ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
 
