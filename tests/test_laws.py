@@ -58,6 +58,7 @@ FLOORS: dict[str, int] = {
     "treadle.standard": FACE,
     "treadle.methods": FACE,
     "treadle.precision": FACE,
+    "treadle.printing": FACE,
     "treadle.elsewhere": FACE,
     "treadle.convert": FACE,
     "treadle.dims": FACE,

@@ -30,7 +30,8 @@ from treadle.ir.dtype import (
     uint32,
     uint64,
 )
-from treadle.tensor import Tensor, enable_grad, no_grad
+from treadle.printing import set_printoptions
+from treadle.tensor import Tensor, enable_grad, no_grad, tensor
 from treadle.tools.debug import explain
 
 if TYPE_CHECKING:  # who uses these loads them: LATE
@@ -157,7 +158,9 @@ __all__ = [
     "pi",
     "result_type",
     "scan",
+    "set_printoptions",
     "stop_gradient",
+    "tensor",
     "uint8",
     "uint16",
     "uint32",

@@ -45,7 +45,7 @@ from treadle.tracer import Given, Result, Traced, flows, trace_function
 SIGNATURES = 64  # kept by one function; the one used longest ago goes first
 SAME_SIGNATURE = 8  # variants kept of one signature
 
-_grad = attrgetter("grad")
+_grad = attrgetter("_grad")
 _value = attrgetter("value")
 _KNOBS = [knob for knob in config.KNOBS.values() if knob.changes_code]
 _KNOBS += [config.DEVICE, config.THREADS, config.PORTABLE_POOL]
@@ -250,7 +250,7 @@ class Jit:
                 realize([arg])
                 node = arg.node
             _, dtype, place, learns = kind
-            if node.dtype is not dtype or node.arg[1:] != place or arg.grad is not None:
+            if node.dtype is not dtype or node.arg[1:] != place or arg._grad is not None:
                 return None
             if arg._requires_grad is not learns or node.arg[0] in memory.history:
                 return None
@@ -474,7 +474,7 @@ def _kind(tensor: Tensor) -> tuple[Any, ...]:
     node = tensor.node
     return (
         type(tensor), node.dtype, node.arg[1:], tensor._requires_grad, flows(tensor),
-        tensor.grad is None,
+        tensor._grad is None,
     )  # fmt: skip
 
 

@@ -270,14 +270,3 @@ def index_key(key: Any, cell: Cell) -> tuple[Any, dict[str, int]]:
             part, bindings = unwrap(part, bindings, cell.node)
         clean.append(part)
     return tuple(clean), bindings
-
-
-def show(tensor: Any) -> str:
-    """How a tensor prints: its numbers, and its dtype where it is not the default one."""
-    array = tensor.numpy()
-    text = np.array2string(array, separator=", ", prefix="Tensor(", threshold=1000)
-    dtype = "" if tensor.dtype in (dt.float32, dt.int64, dt.bool_) else f", dtype={tensor.dtype}"
-    device = "" if tensor.device == devices.canonical(None) else f", device={tensor.device}"
-    flag = ", requires_grad=True" if tensor._requires_grad else ""
-    empty = f", shape={array.shape}" if array.size == 0 else ""
-    return f"Tensor({text}{empty}{dtype}{device}{flag})"

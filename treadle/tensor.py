@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from treadle import convert, dims, elsewhere, exchange, generator, interop
+from treadle import convert, dims, elsewhere, exchange, generator, interop, printing
 from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine import inside
@@ -63,9 +63,9 @@ class Tensor(Vocabulary, Cell):
     Tensor([3., 7.])
     """
 
-    __slots__ = ("_requires_grad", "grad")
+    __slots__ = ("_grad", "_requires_grad")
     __array_priority__ = 1000
-    grad: Tensor | None
+    _grad: Tensor | None
     manual_seed = staticmethod(generator.manual_seed)
 
     def __init__(
@@ -86,7 +86,7 @@ class Tensor(Vocabulary, Cell):
             node = convert.to_node(data, None if dtype is None else convert.as_dtype(dtype), place)
             bindings = NO_BINDINGS
         super().__init__(node, bindings)
-        self.grad = None
+        self._grad = None
         self._requires_grad = False
         if requires_grad and not isinstance(data, Tensor) and node.op is ops.BUFFER:
             self._require_own(node)  # nobody else holds this leaf
@@ -133,7 +133,7 @@ class Tensor(Vocabulary, Cell):
         """The Tensor of a node; inside `no_grad` no gradient flows back through it."""
         self = object.__new__(cls)
         Cell.__init__(self, node if mode.recording else build.stop_gradient(node), bindings)
-        self.grad = None
+        self._grad = None
         self._requires_grad = False
         return self
 
@@ -300,7 +300,7 @@ class Tensor(Vocabulary, Cell):
 
     def __repr__(self) -> str:
         forbid_reading("printing", self.node)
-        return convert.show(self)
+        return printing.show(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         copy = Tensor(self.numpy(), dtype=self.dtype, device=self.device)
@@ -391,6 +391,40 @@ class Tensor(Vocabulary, Cell):
             untrack(self.node)
             memory.moves += 1  # captured functions look again at the tensors that they use
 
+    @property
+    def grad(self) -> Tensor | None:
+        """The sum of the gradients that `backward` left here; None if there is none. TypeError or
+        ValueError for another dtype, shape or device than the tensor's."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is None:
+            self._grad = None
+            return
+        if not isinstance(value, Tensor):
+            raise TypeError(f"x.grad is a Tensor or None, not a {type(value).__name__}")
+        if not shapes.same_shape(value.node.shape, self.node.shape):
+            raise ValueError(
+                f"x.grad: a gradient of shape {shapes.text(value.node.shape)} for a tensor of "
+                f"shape {shapes.text(self.node.shape)}: they must be equal"
+            )
+        if value.dtype is not self.dtype:
+            raise TypeError(
+                f"x.grad: a gradient of {value.dtype} for a tensor of {self.dtype}; cast it: "
+                f".cast({self.dtype})"
+            )
+        if value.device != self.device:
+            raise ValueError(
+                f"x.grad: a gradient on {value.device} for a tensor on {self.device}; move it: "
+                f".to({self.device!r})"
+            )
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
     def requires_grad_(self, value: bool = True) -> Tensor:
         """Set `requires_grad`. Returns itself."""
         self.requires_grad = value
@@ -463,7 +497,7 @@ class Tensor(Vocabulary, Cell):
                 if isinstance(cell, Tensor):  # None: nobody holds it any more
                     kept = node if create_graph else build.stop_gradient(node)
                     new = Tensor._of(kept, self.bindings)
-                    cell.grad = new if cell.grad is None else cell.grad + new
+                    cell._grad = new if cell._grad is None else cell._grad + new
 
     def gradient(self, *targets: Tensor, gradient: Any = None) -> list[Tensor]:
         """d self / d target for each target, as tensors; nothing is accumulated."""
@@ -535,6 +569,22 @@ class Tensor(Vocabulary, Cell):
     def cpu(self) -> Tensor:
         """This tensor on the device CPU."""
         return self.to(device="CPU")
+
+
+def tensor(
+    data: Any,
+    dtype: DType | str | None = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A new tensor with the values of `data`: `Tensor(data, ..)`, but no gradient flows back into
+    one that is given. Source: PyTorch.
+
+    >>> treadle.tensor([1, 2])
+    Tensor([1, 2])
+    """
+    given = data.detach() if isinstance(data, Tensor) else data
+    return Tensor(given, dtype, device, requires_grad)
 
 
 @contextmanager

@@ -124,7 +124,7 @@ def make(leaf: Node, bindings: dict[str, int]) -> Tensor:
     """The Tensor of a leaf."""
     tensor = object.__new__(Tensor)
     Cell.__init__(tensor, leaf, bindings)
-    tensor.grad = None
+    tensor._grad = None
     tensor._requires_grad = False
     return tensor
 
@@ -177,14 +177,14 @@ class _Before:
     def __init__(self) -> None:
         self.tensors = [cell for cell in live() if isinstance(cell, Tensor)]
         self.states = [
-            (t.node, t.target, t.bindings, t.grad, t._requires_grad) for t in self.tensors
+            (t.node, t.target, t.bindings, t._grad, t._requires_grad) for t in self.tensors
         ]
         self.deferred = set(memory.deferred)
         self.watched: dict[int, _Watched] = {}
         for tensor in self.tensors:
             watched = _Watched(tensor, tensor.node, tensor._requires_grad)
-            if tensor.grad is not None:
-                watched.gradient = tensor.grad = stand_in(tensor.grad)
+            if tensor._grad is not None:
+                watched.gradient = tensor._grad = stand_in(tensor._grad)
                 watched.gradient_leaf = watched.gradient.node
             self.watched[id(tensor)] = watched
 
@@ -203,7 +203,7 @@ class _Before:
             node, target, bindings, gradient, learns = state
             if tensor.node is not node or tensor._requires_grad is not learns:
                 _put_back(tensor, node, learns)
-            tensor.target, tensor.bindings, tensor.grad = target, bindings, gradient
+            tensor.target, tensor.bindings, tensor._grad = target, bindings, gradient
 
 
 def _put_back(tensor: Tensor, leaf: Node, learns: bool) -> None:
@@ -256,7 +256,7 @@ class _Work:
                 track(made, made.node)
             made._requires_grad = tensor._requires_grad
             own = self.before.watched[id(tensor)]
-            made.grad = own.gradient
+            made._grad = own.gradient
             self.watched.append(
                 _Watched(made, made.node, own.learns, own.gradient, own.gradient_leaf, number)
             )
@@ -317,7 +317,7 @@ class _Work:
                 continue
             leaf = cell.target or cell.node
             if leaf.op is ops.BUFFER and leaf.arg[0] in memory.buffers:
-                gradient = cell.grad
+                gradient = cell._grad
                 inner = None if gradient is None else gradient.node
                 found.append(_Watched(cell, leaf, cell._requires_grad, gradient, inner))
         return found
@@ -333,7 +333,7 @@ class _Work:
         if tensor.node is not watched.leaf:
             self.changed.append((watched, len(self.roots)))
             self.roots.append(tensor.node)
-        now = tensor.grad
+        now = tensor._grad
         if now is watched.gradient and (now is None or now.node is watched.gradient_leaf):
             return
         if watched.argument is not None and not watched.learns:
@@ -437,8 +437,8 @@ class _Work:
         for watched in self.watched:
             if watched.argument is not None:
                 actual[watched.leaf] = self.given.tensors[watched.argument].node
-            elif watched.gradient_leaf is not None and watched.tensor.grad is not None:
-                actual[watched.gradient_leaf] = watched.tensor.grad.node
+            elif watched.gradient_leaf is not None and watched.tensor._grad is not None:
+                actual[watched.gradient_leaf] = watched.tensor._grad.node
             elif (
                 id(watched.tensor) not in self.before.watched
                 and watched.tensor.node is not watched.leaf

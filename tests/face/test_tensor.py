@@ -401,3 +401,32 @@ def test_random_numbers_in_place():
         Tensor([1]).normal_()
     with pytest.raises(ValueError, match="exponential_: the rate"):
         x.exponential_(0)
+
+
+def test_a_gradient_is_given_only_if_it_fits() -> None:
+    x = Tensor.ones(2, 3, requires_grad=True)
+    for wrong, error, words in (
+        (Tensor.ones(3), ValueError, r"x.grad: a gradient of shape \(3,\) for a tensor of shape"),
+        (Tensor.ones(2, 3, dtype="float64"), TypeError, r"cast it: \.cast\(float32\)"),
+        (Tensor.ones(2, 3, device="INTERP"), ValueError, "move it"),
+        (np.ones((2, 3), np.float32), TypeError, "is a Tensor or None, not a ndarray"),
+    ):
+        with pytest.raises(error, match=words):
+            x.grad = wrong
+        assert x.grad is None
+    x.grad = Tensor.full((2, 3), 2.0)
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [[5.0] * 3] * 2
+    x.grad = None
+    assert x.grad is None
+    del x.grad
+    assert x.grad is None
+
+
+def test_the_function_tensor_makes_a_tensor_that_nothing_flows_back_from() -> None:
+    w = Tensor([1.0, 2.0], requires_grad=True)
+    copy = treadle.tensor(w)
+    assert not copy.requires_grad
+    assert copy.tolist() == [1.0, 2.0]
+    assert treadle.tensor([1, 2], dtype="float64", requires_grad=True).requires_grad
+    assert treadle.tensor(3).item() == 3

@@ -35,7 +35,7 @@ class CallGraph:
     def __init__(self, graph: GraphOfCalls, call: Call) -> None:
         find: dict[str, Callable[[Any], Node]] = {
             "cell": lambda number: call.cells[number].node,
-            "gradient": lambda number: call.cells[number].grad.node,
+            "gradient": lambda number: call.cells[number]._grad.node,
             "constant": lambda node: node,
             "float": lambda number: const(float(call.floats[number]), float64),
             "key": lambda number: const(call.keys[number], uint64),

@@ -398,7 +398,7 @@ class Captured:
         if self.swapped:
             self._swap(call, held)
         for owner in self.cleared:
-            call.cells[owner].grad = None
+            call.cells[owner]._grad = None
         for position in self.closed.arguments:
             memory.overwritten(call.arguments[position].node)
         for position in self.donated:

@@ -73,7 +73,7 @@ def footprint(captured: Captured, arguments: Sequence[Any]) -> Memory:
         )
 
     everyone = [*arguments, *captured.closed.cells]
-    gradients = [everyone[owner].grad for owner in captured.gradient_slots]
+    gradients = [everyone[owner]._grad for owner in captured.gradient_slots]
     outside = [*captured.closed.cells, *[g for g in gradients if g is not None]]
     new = [root for root, _ in (*captured.own, *captured.copies)]
     new += [placed.root for placed in captured.gradients.new if not placed.in_place]

@@ -17,7 +17,7 @@ from treadle.engine.recipe import Call, Stale
 from treadle.engine.storage import Buffer, memory
 from treadle.engine.survey import ALONE, IN_LIST, held_elsewhere, references
 
-_grad = attrgetter("grad")
+_grad = attrgetter("_grad")
 
 NewTensor = Callable[[int, Buffer | None, dict[str, int]], Any]  # root, memory, variables
 
@@ -94,7 +94,7 @@ class Gradients:
         return True
 
     def _read(self, cells: Sequence[Any]) -> None:
-        found = [cells[owner].grad for owner, _ in self.reads]
+        found = [cells[owner]._grad for owner, _ in self.reads]
         realize(found)
         for gradient, (_, slot) in zip(found, self.reads, strict=True):
             self.slots[slot] = memory[gradient.node].address
@@ -140,10 +140,10 @@ class Gradients:
     def hand_out(self, call: Call) -> None:
         """Give every cell its gradient."""
         for holder, mine in zip(self._holders(call), self.made, strict=True):
-            holder.grad = mine
+            holder._grad = mine
 
     def drop(self, call: Call) -> None:
         """The program ended half-way: what stood in memory that it writes to is lost."""
         for holder, new, mine in zip(self._holders(call), self.new, self.made, strict=False):
-            if holder.grad is mine and not new.in_place:
-                holder.grad = None
+            if holder._grad is mine and not new.in_place:
+                holder._grad = None
