@@ -16,14 +16,15 @@ from treadle.engine import device as devices
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.jobs import device_of
 from treadle.engine.storage import Buffer, memory
-from treadle.graph import build, shapes
+from treadle.graph import build, constants, shapes
 from treadle.ir import dtype as dt
 from treadle.ir import meaning, ops
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
 
 MOST_DIMENSIONS = 64  # of a NumPy array
-_PYTHON = {bool: dt.bool_, int: dt.int64, float: dt.float32}
+_PYTHON = {bool: dt.bool_, int: dt.int64, float: dt.float32, complex: dt.complex64}
+NUMBERS = (bool, int, float, complex)
 
 
 def as_dtype(dtype: DType | str | type | np.dtype) -> DType:
@@ -44,15 +45,15 @@ def as_dtype(dtype: DType | str | type | np.dtype) -> DType:
         if isinstance(dtype, type | np.dtype):
             raise
         raise TypeError(
-            f"a dtype is a dtype of treadle, its name, bool, int, float or a dtype of NumPy, not "
-            f"{dtype!r} (a tensor of zeros of a shape is Tensor.zeros(2, 3))"
+            "a dtype is a dtype of treadle, its name, bool, int, float, complex or a dtype of "
+            f"NumPy, not {dtype!r} (a tensor of zeros of a shape is Tensor.zeros(2, 3))"
         ) from None
 
 
 def to_node(data: Any, dtype: DType | None, device: str) -> Node:
     """The value of anything array-like as a node: a constant for numbers, a leaf for arrays."""
-    if isinstance(data, bool | int | float) and not isinstance(data, np.generic):
-        number = build.number(data, dtype)
+    if isinstance(data, NUMBERS) and not isinstance(data, np.generic):
+        number = constants.number(data, dtype)
         return number if device == devices.canonical(None) else leaf_of(number, device)
     if isinstance(data, Cell):
         return data.node
@@ -123,8 +124,11 @@ def from_lists(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     _check_numbers(array, rows, dtype)
     own = dt.from_numpy(array.dtype)
     if dtype is None:
-        python = 0.0 if own.is_float else 0 if own.is_int else False  # like the numbers in it
+        # like the numbers in it
+        python = 0j if own.is_complex else 0.0 if own.is_float else 0 if own.is_int else False
         dtype = build.weak_dtype(reduce(dt.promote, found) if found else None, python)
+    if own.is_complex and not dtype.is_complex:
+        raise TypeError(f"the lists hold complex numbers, which are no {dtype}")
     if dtype.is_int and own.is_int and array.size:
         low, high = int(array.min()), int(array.max())
         if low < dtype.min or high > dtype.max:
@@ -154,15 +158,15 @@ def _check_numbers(array: np.ndarray, rows: list[Any], dtype: DType | None) -> N
     OverflowError for Python integers that do not fit the dtype (int64 if there is none)."""
     kind = array.dtype.kind
     wanted = dtype or dt.int64
-    if kind in "bi" or (kind == "f" and not (np.abs(array) >= 2.0**63).any()):
+    if kind in "bic" or (kind == "f" and not (np.abs(array) >= 2.0**63).any()):
         return
     numbers = list(_items(rows))
     if kind == "f" and any(isinstance(number, float | np.floating) for number in numbers):
         return  # integers beside floats are floats
     for number in numbers:
         if isinstance(number, int) and wanted.is_int:
-            build.number(number, dtype)
-        if not isinstance(number, bool | int | float | np.generic | np.ndarray):
+            constants.number(number, dtype)
+        if not isinstance(number, (*NUMBERS, np.generic, np.ndarray)):
             raise TypeError(f"the lists hold {number!r}, which is not a number that a tensor holds")
     if kind == "O":
         raise OverflowError("the lists hold an integer of more than 64 bits beside floats")
@@ -203,8 +207,9 @@ def leaf(array: np.ndarray, dtype: DType, device: str) -> Node:
 
 def leaf_of(node: Node, device: str) -> Node:
     """The value of a constant as a leaf on a device."""
-    value = np.asarray(node.value, dtype=node.dtype.compute)
-    return leaf(dt.from_compute(node.dtype, value), node.dtype, device)
+    dtype = node.dtype
+    number = complex(*[part.value for part in node.src]) if dtype.is_complex else node.value
+    return leaf(dt.from_compute(dtype, np.asarray(number, dtype=dtype.compute)), dtype, device)
 
 
 def moved(node: Node, device: str) -> Node:
@@ -217,7 +222,7 @@ def operand(value: Any, other: Cell) -> tuple[Node, dict[str, int]]:
     tensor's dtype."""
     if isinstance(value, Cell):
         return value.node, value.bindings
-    if isinstance(value, bool | int | float):
+    if isinstance(value, NUMBERS):
         return build.const(value, other.node.dtype), NO_BINDINGS
     node = to_node(value, None, device_of(other.node))
     return build.cast(node, other.node.dtype), NO_BINDINGS
@@ -230,7 +235,7 @@ def unwrap(
     of another argument, on whose device arrays are put."""
     if isinstance(value, Cell):
         return value.node, bind(bindings, value.bindings)
-    if value is None or isinstance(value, int | float | str):
+    if value is None or isinstance(value, int | float | complex | str):
         return value, bindings
     if isinstance(value, Dim):
         return value.node, bind(bindings, value.bindings)

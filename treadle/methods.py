@@ -16,6 +16,7 @@ from treadle import convert, elsewhere, generator, precision
 from treadle.dims import Dim
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
+from treadle.graph.complex_names import for_complex, meets_complex
 from treadle.graph.public import METHODS, NAMESPACE, Public
 from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType
@@ -34,11 +35,13 @@ COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge":
 UNARY = {"neg": "neg", "pos": "positive", "invert": "bitwise_not", "abs": "abs"}
 CASTS = {
     "float": dt.float32, "double": dt.float64, "half": dt.float16, "bfloat16": dt.bfloat16,
+    "cfloat": dt.complex64, "cdouble": dt.complex128,
     "bool": dt.bool_, "char": dt.int8, "short": dt.int16, "int": dt.int32, "long": dt.int64,
 }  # fmt: skip
+PLAIN = frozenset((bool, int, float, str, NoneType))  # types of arguments that hold nothing complex
 # what an operator accepts on its other side, and any array; for anything else Python tries that
 # side's own method
-OPERANDS = (Cell, bool, int, float, Dim)
+OPERANDS = (Cell, *convert.NUMBERS, Dim)
 
 
 def wrap(result: Any, bindings: dict[str, int]) -> Any:
@@ -75,20 +78,28 @@ def lift(entry: Public) -> Callable[..., Any]:
     def run(*args: Any, **named: Any) -> Any:
         bindings = NO_BINDINGS
         nodes = []
+        is_complex = False
         for arg in args:
             if isinstance(arg, Cell):
                 if arg.bindings:
                     bindings = bind(bindings, arg.bindings)
-                nodes.append(arg.node)
+                node = arg.node
+                nodes.append(node)
+                if node.dtype.kind == "c":
+                    is_complex = True
             else:
                 new, bindings = convert.unwrap(arg, bindings, first_node(args))
                 nodes.append(new)
+                if type(new) not in PLAIN and meets_complex(new):
+                    is_complex = True
         if named:
             if named.get("dtype") is not None:
                 named["dtype"] = convert.as_dtype(named["dtype"])
             named, bindings = convert.unwrap(named, bindings, first_node(args))
+            is_complex = is_complex or meets_complex(named)
         try:
-            result = function(*nodes, **named)
+            chosen = for_complex(entry) if is_complex else function
+            result = chosen(*nodes, **named)
         except (IndexError, OverflowError, TypeError, ValueError) as error:
             say_name(error, entry.name)
             raise
@@ -240,7 +251,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 def copy_(self: Tensor, src: Any) -> Tensor:
     """Put the values of another tensor or array, cast, broadcast and on this tensor's device, into
     this tensor. Returns it."""
-    if isinstance(src, bool | int | float):
+    if isinstance(src, convert.NUMBERS):
         return self.assign(src)
     return self.assign(Tensor(src).to(dtype=self.dtype, device=self.device))
 

@@ -224,13 +224,12 @@ class Tensor(Vocabulary, Cell):
         forbid_reading("tolist()", self.node)
         return self.numpy().tolist()
 
-    def item(self) -> int | float | bool:
+    def item(self) -> Any:
         """The one element as a Python number. ValueError if there is not exactly one."""
         forbid_reading("item()", self.node)
         if self.numel() != 1:
             raise ValueError(f"item() needs a tensor of one element, not of shape {self.shape}")
-        number: int | float | bool = self.numpy().item()
-        return number
+        return self.numpy().item()
 
     def __bool__(self) -> bool:
         forbid_reading("a condition (if, while, and, or, not)", self.node)
@@ -243,6 +242,10 @@ class Tensor(Vocabulary, Cell):
     def __int__(self) -> int:
         forbid_reading("int()", self.node)
         return int(self.item())
+
+    def __complex__(self) -> complex:
+        forbid_reading("complex()", self.node)
+        return complex(self.item())
 
     def __float__(self) -> float:
         forbid_reading("float()", self.node)
@@ -432,8 +435,10 @@ class Tensor(Vocabulary, Cell):
 
     def _require_own(self, leaf: Node) -> None:
         """Require a gradient, as a leaf that stands for this tensor alone."""
-        if not self.dtype.is_float:
-            raise TypeError(f"only floating-point tensors can require a gradient, not {self.dtype}")
+        if not self.dtype.is_inexact:
+            raise TypeError(
+                f"only floating-point and complex tensors can require a gradient, not {self.dtype}"
+            )
         self._requires_grad = True
         self._track(leaf)
 
@@ -520,6 +525,11 @@ class Tensor(Vocabulary, Cell):
             raise RuntimeError(
                 f"backward of a tensor of shape {self.shape} needs `gradient=`, a tensor of that "
                 "shape; only one element has a gradient by itself"
+            )
+        if self.dtype.is_complex:
+            raise RuntimeError(
+                f"backward of a {self.dtype} tensor needs `gradient=`: only real numbers have a "
+                "gradient by themselves; take abs(x), x.real or x.imag first"
             )
         return build.const(1, self.dtype, self.node.shape)
 

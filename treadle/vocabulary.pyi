@@ -215,6 +215,13 @@ class Vocabulary:
     ) -> tuple[Tensor, Tensor]:
         """(the least, the greatest) value, of all or along a dimension; NaN if there is one."""
 
+    def angle(self) -> Tensor:
+        """The angle of a complex number, in radians from -pi to pi; of a real one 0, or pi below
+        0."""
+
+    def angle_(self) -> Tensor:
+        """`angle`, with the result put into this tensor. Returns it."""
+
     def any(
         self,
         dim: Any = None,
@@ -1754,6 +1761,10 @@ class Vocabulary:
     ) -> Tensor:
         """`im2col`, with the result put into this tensor. Returns it."""
 
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part; of a real tensor, 0 (PyTorch raises)."""
+
     @overload
     def index_add(
         self,
@@ -1968,6 +1979,9 @@ class Vocabulary:
     def inverse_(self) -> Tensor:
         """`inverse`, with the result put into this tensor. Returns it."""
 
+    def is_complex(self) -> builtins.bool:
+        """Whether the dtype is complex."""
+
     def isclose(
         self,
         other: Operand,
@@ -2035,6 +2049,12 @@ class Vocabulary:
 
     def isposinf_(self) -> Tensor:
         """`isposinf`, with the result put into this tensor. Returns it."""
+
+    def isreal(self) -> Tensor:
+        """Whether the imaginary part is 0."""
+
+    def isreal_(self) -> Tensor:
+        """`isreal`, with the result put into this tensor. Returns it."""
 
     @staticmethod
     def kaiming_normal(
@@ -3342,6 +3362,10 @@ class Vocabulary:
     def ravel_(self) -> Tensor:
         """`ravel`, with the result put into this tensor. Returns it."""
 
+    @property
+    def real(self) -> Tensor:
+        """The real part; of a real tensor, itself."""
+
     def rearrange(self, pattern: str, sizes: Any) -> Tensor:
         """The dimensions named on the left of the pattern, in the order and grouping on its
         right."""
@@ -3706,6 +3730,12 @@ class Vocabulary:
 
     def selu_(self) -> Tensor:
         """`selu`, with the result put into this tensor. Returns it."""
+
+    def sgn(self) -> Tensor:
+        """x / abs(x), and 0 of 0; of real numbers, the sign."""
+
+    def sgn_(self) -> Tensor:
+        """`sgn`, with the result put into this tensor. Returns it."""
 
     def shrink(self, regions: Sequence[tuple[Size, Size] | None]) -> Tensor:
         """The elements from `start` up to `stop`, a pair per dimension; None keeps a dimension."""
@@ -4487,6 +4517,12 @@ class Vocabulary:
 
     def bfloat16(self) -> Tensor:
         """This tensor as bfloat16."""
+
+    def cfloat(self) -> Tensor:
+        """This tensor as complex64."""
+
+    def cdouble(self) -> Tensor:
+        """This tensor as complex128."""
 
     def bool(self) -> Tensor:
         """This tensor as bool."""

@@ -53,7 +53,7 @@ CASES = {
     "of what is detached": (lambda: (tracked(2).detach() * 2).sum().backward(), RuntimeError,
         "requires_grad=True"),
     "requires_grad_ of integers": (lambda: i(2).requires_grad_(), TypeError,
-        "only floating-point tensors can require a gradient, not int64"),
+        "only floating-point and complex tensors can require a gradient, not int64"),
     "in place": (lambda: tracked(3).__iadd__(1), RuntimeError, "with treadle.no_grad():"),
     "an element in place": (lambda: tracked(3).__setitem__(0, 1), RuntimeError,
         "with treadle.no_grad():"),

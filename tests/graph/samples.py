@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from treadle.graph import build as b
+from treadle.graph.parts import complex_of, imag, real
 from treadle.ir import ops
 from treadle.ir.dtype import float32, float64, int64
 from treadle.ir.node import Node
@@ -38,6 +39,11 @@ def positive(x: Node) -> Node:
     return b.alu(ops.LT, 0.0, x)
 
 
+def as_a_pair(x: Node, z: Node) -> Node:
+    pair = ops.CONTIGUOUS(complex_of(x, z))
+    return b.alu(ops.MUL, real(pair), imag(pair))
+
+
 def window(x: Node) -> Node:
     return b.window(x, 1, 2, 1, 2)
 
@@ -48,6 +54,7 @@ SAMPLES: dict[ops.Op, list[tuple[Callable[..., Node], tuple[np.ndarray, ...]]]] 
         op: [(alu(op), (SIGNED, Z)), (alu(op), (SIGNED, Z[:1]))]
         for op in (ops.ADD, ops.SUB, ops.MUL, ops.DIV, ops.MAX, ops.MIN, ops.ZMUL)
     },
+    **{op: [(as_a_pair, (SIGNED, Z))] for op in (ops.COMPLEX, ops.REAL, ops.IMAG)},
     ops.FMA: [(alu(ops.FMA), (SIGNED, Z, X))],
     ops.POW: [
         (alu(ops.POW), (X, SIGNED)),

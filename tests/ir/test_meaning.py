@@ -200,9 +200,9 @@ def test_float32_functions_are_rounded_from_float64():
 
 @pytest.mark.parametrize("op", [op for op in ops.TABLE.values() if op.meaning], ids=repr)
 def test_every_meaning_takes_0d_arrays_and_empty_ones(op):
-    kind = next(k for k in "fiub" if k in op.accepts)
-    dtype = {"f": float32, "i": d.int32, "u": d.uint64, "b": d.bool_}[kind]
-    target = dtype if op.dtype == "given" else None
+    kind = next(k for k in "fiubc" if k in op.accepts)
+    dtype = {"f": float32, "i": d.int32, "u": d.uint64, "b": d.bool_, "c": d.complex64}[kind]
+    target = (d.complex64 if op is ops.COMPLEX else dtype.real) if op.dtype == "given" else None
     dtypes = [dtype] * op.arity
     if op is ops.WHERE:
         dtypes[0] = d.bool_

@@ -15,6 +15,7 @@ from typing import Any
 
 from treadle.graph import build as b
 from treadle.graph import shapes
+from treadle.graph.parts import complex_of, imag, real
 from treadle.graph.places import INDEXING, NOTED, hand_on, indexing_below
 from treadle.graph.shapes import Dim
 from treadle.ir import ops
@@ -102,6 +103,12 @@ BATCHING: dict[Op, Rule] = {
     **{op: adjusted(argument) for op, argument in _ADJUSTED.items()},
     ops.GATHER: of_gather,
     ops.AGAIN: of_again,
+    ops.COMPLEX: lambda y, sources, size: (
+        complex_of(*[with_axis(*source, size) for source in sources]),
+        True,
+    ),
+    ops.REAL: lambda y, sources, size: (real(sources[0][0]), True),
+    ops.IMAG: lambda y, sources, size: (imag(sources[0][0]), True),
 }
 # Operations with a body; the modules that make them put their rows here: `scan.py` that of SCAN.
 WHOLE_BATCHING: dict[Op, WholeRule] = {}

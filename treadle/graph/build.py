@@ -11,14 +11,23 @@ meet (`operands`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, overload
 
 import numpy as np
 
+from treadle.extras import load
 from treadle.graph import shapes
+from treadle.graph.constants import (
+    const,
+    constant_of,
+    full_like,
+    ones_like,
+    quiet_cast,
+    stretch,
+    zeros_like,
+)
+from treadle.graph.parts import by_parts, complex_of, imag, real
 from treadle.graph.shapes import (
     Dim,
     as_shape,
@@ -29,33 +38,32 @@ from treadle.graph.shapes import (
     text,
 )
 from treadle.graph.weak import is_weak, weak_dtype
-from treadle.ir import meaning, ops
+from treadle.ir import ops
 from treadle.ir.dtype import (
     DType,
     bool_,
+    complex64,
     float32,
     float64,
     from_numpy,
     int64,
     promote,
     round_to,
-    uint64,
 )
 from treadle.ir.monoid import find
 from treadle.ir.node import Node, Shape
 from treadle.ir.ops import Op
 
-Operand = Any  # Node | bool | int | float | NumPy scalar
+Operand = Any  # Node | bool | int | float | complex | NumPy scalar
+SCALARS = (bool, int, float, complex)  # Python's numbers
 
 __all__ = [
-    "alu", "as_float", "bitcast", "broadcast", "broadcast_shapes", "broadcast_to", "cast", "const",
-    "constant_of", "contiguous", "dim_value", "expand", "flip", "full_like", "gather", "iota",
-    "node_of", "normalize_axes", "normalize_axis", "ones_like", "operands", "pad", "permute",
-    "reduce", "reshape", "scatter", "shrink", "stop_gradient", "unwindow", "update", "weak_dtype",
-    "where", "window", "window_pair", "zeros_like",
+    "alu", "as_float", "bitcast", "broadcast", "broadcast_shapes", "broadcast_to", "cast",
+    "const", "constant_of", "contiguous", "dim_value", "expand", "flip", "full_like", "gather",
+    "iota", "node_of", "normalize_axes", "normalize_axis", "ones_like", "operands", "pad",
+    "permute", "reduce", "reshape", "scatter", "shrink", "stop_gradient", "unwindow", "update",
+    "weak_dtype", "where", "window", "window_pair", "zeros_like",
 ]  # fmt: skip
-
-_quiet_cast = meaning.quiet(meaning.cast)
 
 # How a message spells an operation that the user writes with a sign or another name.
 _WORDS = {
@@ -63,78 +71,34 @@ _WORDS = {
     "xor": "^", "not": "~", "lshift": "<<", "rshift": ">>", "lt": "comparison", "le": "comparison",
     "eq": "==", "ne": "!=", "max": "maximum", "min": "minimum", "neg": "negation", "rint": "round",
 }  # fmt: skip
-_KINDS = {"b": "bool", "u": "unsigned", "i": "signed", "f": "floating-point", "x": ""}
+_KINDS = {
+    "b": "bool",
+    "u": "unsigned",
+    "i": "signed",
+    "f": "floating-point",
+    "c": "complex",
+    "x": "",
+}
+
+# Of complex numbers, by the modules that are loaded when the first is met: the operation on pairs,
+# given the nodes of one dtype and shape and what they were made of (CAST: the dtype); by the name
+# of a monoid, the reduction over axes.
+ON_PAIRS: dict[Op | str, Callable[..., Node]] = {}
 
 
 # ---- constants and scalars -----------------------------------------------------------------------
-def const(value: bool | int | float, dtype: DType, shape: Shape = ()) -> Node:
-    """A constant of a shape. OverflowError for a Python int that does not fit an integer dtype; a
-    float becomes an integer as `cast` does it (truncated, saturated, NaN gives 0)."""
-    node = _scalar(value, dtype, value == 0 and math.copysign(1, value) < 0)
-    return _stretch(node, shape) if shape else node
-
-
-@lru_cache(maxsize=1024, typed=True)
-def _scalar(value: bool | int | float, dtype: DType, negative_zero: bool) -> Node:
-    """The CONST of shape (). The last argument tells -0.0 from 0.0, which is an equal key."""
-    if dtype.is_int:
-        if isinstance(value, float):
-            value = int(_quiet_cast(np.asarray(value), float64, dtype))
-        elif not dtype.min <= value <= dtype.max:
-            raise OverflowError(f"{value} does not fit {dtype} ({dtype.min} to {dtype.max})")
-    elif dtype.is_float and not isinstance(value, float):
-        try:
-            value = float(value)
-        except OverflowError:
-            number = f"{str(value)[:12]}.."
-            raise OverflowError(f"the int {number} is too large for a float") from None
-    with np.errstate(over="ignore"):  # a float that is too large for the dtype is infinite in it
-        return Node(ops.CONST, dtype, (), dtype.to_bits(value))
-
-
-def number(value: bool | int | float, dtype: DType | None = None, shape: Shape = ()) -> Node:
-    """The constant of a number that meets no array: bool, int64 or float32 unless a dtype is given.
-    OverflowError for an int that does not fit, with what to do."""
-    if dtype is None and isinstance(value, int) and not int64.min <= value <= int64.max:
-        hint = "give dtype=uint64" if 0 <= value <= uint64.max else "integers have at most 64 bits"
-        raise OverflowError(f"{value} does not fit int64: {hint}")
-    return const(value, dtype or weak_dtype(None, value), shape)
-
-
-def constant_of(x: Node) -> Node | None:
-    """The CONST that every element of `x` equals, if `x` is a constant that was only stretched."""
-    if x.op is ops.EXPAND:
-        x = x.src[0]
-    if x.op is ops.RESHAPE:
-        x = x.src[0]
-    return x if x.op is ops.CONST else None
-
-
-def full_like(x: Node, value: bool | int | float, dtype: DType | None = None) -> Node:
-    """A constant of the shape of `x`, and of its dtype unless one is given."""
-    return const(value, dtype or x.dtype, x.shape)
-
-
-def zeros_like(x: Node) -> Node:
-    """Zeros of the shape and dtype of `x`."""
-    return const(0, x.dtype, x.shape)
-
-
-def ones_like(x: Node) -> Node:
-    """Ones of the shape and dtype of `x`."""
-    return const(1, x.dtype, x.shape)
-
-
 def dim_value(dim: Dim, dtype: DType) -> Node:
     """A dimension as a number of shape (): a constant, or a run-time value if it is symbolic."""
     if type(dim) is int:
         return const(dim, dtype)
+    if dtype.kind == "c":
+        return cast(dim_value(dim, dtype.real), dtype)
     return Node(ops.CAST, dtype, (dim,))
 
 
 def node_of(x: Operand) -> Node:
-    """An operand as a node by itself: bool, int64, float32 for Python scalars, a NumPy scalar in
-    its own dtype."""
+    """An operand as a node by itself: bool, int64, float32, complex64 for Python scalars, a NumPy
+    scalar in its own dtype."""
     if isinstance(x, Node):
         return x
     if isinstance(x, bool):
@@ -143,6 +107,8 @@ def node_of(x: Operand) -> Node:
         return const(x, int64)
     if isinstance(x, float):
         return const(x, float32)
+    if isinstance(x, complex):
+        return const(x, complex64)
     if isinstance(x, np.generic):
         return const(x.item(), from_numpy(x.dtype))
     raise TypeError(f"expected a tensor or a number, not {type(x).__name__}: {x!r}")
@@ -154,23 +120,20 @@ def operands(*xs: Operand) -> tuple[Node, ...]:
     an int with a bool array makes both int64. OverflowError for an int that does not fit."""
     common: DType | None = None
     for x in xs:
-        if not isinstance(x, (bool, int, float)) and not is_weak(x):
+        if not isinstance(x, SCALARS) and not is_weak(x):
             dtype = node_of(x).dtype
             common = dtype if common is None else promote(common, dtype)
     if common is None and any(isinstance(x, Node) for x in xs):
         common = float64  # arithmetic of run-time floats is Python's own
     for x in xs:
-        if isinstance(x, (bool, int, float)):
+        if isinstance(x, SCALARS):
             common = weak_dtype(common, x)
         elif is_weak(x):
             common = weak_dtype(common, 0.0)
     assert common is not None, "an operation has at least one operand"
     try:
         return tuple(
-            [
-                const(x, common) if isinstance(x, (bool, int, float)) else cast(node_of(x), common)
-                for x in xs
-            ]
+            [const(x, common) if isinstance(x, SCALARS) else cast(node_of(x), common) for x in xs]
         )
     except OverflowError as error:
         hint = ": cast the tensor to a wider dtype first" if common.is_int else ""
@@ -178,19 +141,21 @@ def operands(*xs: Operand) -> tuple[Node, ...]:
 
 
 def as_float(x: Operand) -> Node:
-    """The operand as floating point: integers and bools become float32."""
+    """The operand as floating point (or complex): integers and bools become float32."""
     node = node_of(x)
-    return node if node.dtype.is_float else cast(node, float32)
+    return node if node.dtype.is_inexact else cast(node, float32)
 
 
 # ---- elementwise ---------------------------------------------------------------------------------
 def alu(op: Op, *xs: Operand, dtype: DType | None = None) -> Node:
     """The elementwise operation `op` on operands that are promoted and broadcast.
 
-    TypeError if `op` is not for their dtype, ValueError if their shapes do not broadcast. Folds
-    constants by the op's own meaning, and x+0, x-0, x*1, x/1 where that is exact.
+    TypeError if `op` is not for their dtype, ValueError if their shapes do not broadcast. Of
+    complex numbers it is what `complexes.py` makes of their parts. Folds constants by the op's own
+    meaning, and x+0, x-0, x*1, x/1 where that is exact.
     """
     first = xs[0]
+    given = xs
     for x in xs:
         if not isinstance(x, Node) or x.dtype is not first.dtype:
             xs = operands(*xs)
@@ -198,6 +163,8 @@ def alu(op: Op, *xs: Operand, dtype: DType | None = None) -> Node:
     nodes = broadcast(*xs, name=_WORDS.get(op.name, op.name))
     source = nodes[0].dtype
     if source.kind not in op.accepts:
+        if source.kind == "c" and on_pairs(op):
+            return ON_PAIRS[op](nodes, given)
         allowed = ", ".join(_KINDS[kind] for kind in op.accepts if kind != "x")
         raise TypeError(f"{_WORDS.get(op.name, op.name)} is for {allowed}, not for {source}")
     folded = _fold(op, nodes)
@@ -206,6 +173,14 @@ def alu(op: Op, *xs: Operand, dtype: DType | None = None) -> Node:
     if dtype is None:
         dtype = bool_ if op.dtype == "bool" else source
     return Node(op, dtype, nodes)
+
+
+def on_pairs(what: Op | str) -> bool:
+    """Whether complex numbers have an operation, or a reduction. It is in ON_PAIRS then."""
+    if what not in ON_PAIRS:
+        for name in ("complexes", "analytic", "angles"):
+            load(f"{__package__}.{name}")
+    return what in ON_PAIRS
 
 
 # The constant that, as the second operand (of a commutative op: as either), leaves the other as it
@@ -270,18 +245,24 @@ def where(condition: Operand, x: Operand, y: Operand) -> Node:
     known = constant_of(test)
     if known is not None:
         return a if known.value else b
+    if a.dtype.kind == "c":
+        return by_parts(lambda one, other: where(test, one, other), a, b)
     return Node(ops.WHERE, a.dtype, (test, a, b))
 
 
 def cast(x: Node, dtype: DType) -> Node:
     """Values of `x` as another dtype: float to integer truncates, saturates, and NaN gives 0;
-    integers wrap; to bool asks whether it is not 0."""
+    integers wrap; to bool asks whether it is not 0. TypeError for complex numbers to real ones:
+    whoever wants that says which part."""
     if x.dtype is dtype:
         return x
+    if x.dtype.kind == "c" or dtype.kind == "c":
+        on_pairs(ops.CAST)
+        return ON_PAIRS[ops.CAST]((x,), (dtype,))
     known = constant_of(x)
     if known is not None:
         value = np.asarray(known.value, dtype=x.dtype.compute)
-        return expand(_of_array(_quiet_cast(value, x.dtype, dtype), dtype), x.shape)
+        return expand(_of_array(quiet_cast(value, x.dtype, dtype), dtype), x.shape)
     return Node(ops.CAST, dtype, (x,))
 
 
@@ -289,6 +270,8 @@ def bitcast(x: Node, dtype: DType) -> Node:
     """The bits of `x` read as another dtype of the same width."""
     if x.dtype is dtype:
         return x
+    if x.dtype.is_complex or dtype.is_complex:
+        raise TypeError(f"bitcast: {x.dtype} to {dtype}: view_as_real gives the parts")
     if x.dtype.itemsize != dtype.itemsize or bool_ in (x.dtype, dtype):
         raise TypeError(f"bitcast: {x.dtype} and {dtype} do not have the same number of bits")
     return Node(ops.BITCAST, dtype, (x,))
@@ -305,19 +288,8 @@ def broadcast(*xs: Node, name: str = "broadcast") -> tuple[Node, ...]:
     for x in xs:
         if x.shape != shape:
             shape = broadcast_shapes(*[each.shape for each in xs], name=name)
-            return tuple([x if x.shape == shape else _stretch(x, shape) for x in xs])
+            return tuple([x if x.shape == shape else stretch(x, shape) for x in xs])
     return xs
-
-
-def _stretch(x: Node, shape: Shape) -> Node:
-    """EXPAND to a shape that is known to fit, after a RESHAPE that adds the leading 1s."""
-    missing = len(shape) - len(x.shape)
-    if missing:
-        ones = (1,) * missing + x.shape
-        x = Node(ops.RESHAPE, x.dtype, (x.src[0] if x.op is ops.RESHAPE else x,), ones)
-    elif x.op is ops.EXPAND:
-        x = x.src[0]  # 1 -> 1 -> n and 1 -> n -> n are 1 -> n
-    return x if x.shape == shape else Node(ops.EXPAND, x.dtype, (x,), shape)
 
 
 def expand(x: Node, shape: Sequence[Dim]) -> Node:
@@ -335,7 +307,7 @@ def expand(x: Node, shape: Sequence[Dim]) -> Node:
         fits = fits and (have == 1 or shapes.same(have, want))
     if not fits:
         raise ValueError(f"expand: a tensor of shape {text(x.shape)} does not fit {text(shape)}")
-    return _stretch(x, target)
+    return stretch(x, target)
 
 
 broadcast_to = expand
@@ -349,27 +321,15 @@ def reshape(x: Node, shape: Sequence[Dim]) -> Node:
     if x.shape == target:
         return x
     if -1 in target:
-        target = _infer_size(x.shape, target)
+        target = shapes.infer_size(x.shape, target)
     elif not shapes.same(shapes.total(x.shape), shapes.total(target)):
         raise ValueError(f"reshape: {text(x.shape)} does not have the elements of {text(target)}")
     shapes.check_sizes(target, "reshape")
+    if x.dtype.kind == "c":
+        return by_parts(lambda part: reshape(part, target), x)
     if x.op is ops.RESHAPE:
         x = x.src[0]
     return x if x.shape == target else Node(ops.RESHAPE, x.dtype, (x,), target)
-
-
-def _infer_size(old: Shape, new: Shape) -> Shape:
-    """The shape `new` with its -1 replaced by what makes it as large as `old`."""
-    known = shapes.total([size for size in new if size != -1])
-    everything = shapes.total(old)
-    if new.count(-1) > 1:
-        raise ValueError(f"reshape: only one size may be -1, not {text(new)}")
-    if known == 0:
-        raise ValueError(f"reshape: -1 in {text(new)} could be any size: give it as a number")
-    missing = shapes.divide(everything, known)
-    if not shapes.same(shapes.multiply(missing, known), everything):
-        raise ValueError(f"reshape: {text(old)} does not divide into {text(new)}")
-    return tuple([missing if size == -1 else size for size in new])
 
 
 def permute(x: Node, order: Sequence[int]) -> Node:
@@ -378,13 +338,15 @@ def permute(x: Node, order: Sequence[int]) -> Node:
     axes = tuple([normalize_axis(axis, rank) for axis in order])
     if len(axes) != rank or len(set(axes)) != rank:
         raise ValueError(f"permute: {tuple(order)} does not name each of {rank} dimensions once")
+    if x.dtype.kind == "c":
+        return by_parts(lambda part: permute(part, axes), x)
     if x.op is ops.PERMUTE:
         axes = tuple([x.arg[axis] for axis in axes])
         x = x.src[0]
     return x if axes == tuple(range(rank)) else Node(ops.PERMUTE, x.dtype, (x,), axes)
 
 
-def pad(x: Node, pairs: Sequence[tuple[Dim, Dim]], value: bool | int | float = 0) -> Node:
+def pad(x: Node, pairs: Sequence[tuple[Dim, Dim]], value: bool | int | float | complex = 0) -> Node:
     """`x` with `low` and `high` elements of `value` added before and after, a pair per dimension.
     ValueError for negative amounts (`shrink` removes)."""
     amounts = tuple([(shapes.as_dim(low), shapes.as_dim(high)) for low, high in pairs])
@@ -395,6 +357,10 @@ def pad(x: Node, pairs: Sequence[tuple[Dim, Dim]], value: bool | int | float = 0
     for low, high in amounts:
         if at_most(0, low) is not True or at_most(0, high) is not True:
             raise ValueError(f"pad: the amounts {text((low, high))} must not be below 0")
+    if x.dtype.kind == "c":
+        filled = complex(value)
+        re, im = pad(real(x), amounts, filled.real), pad(imag(x), amounts, filled.imag)
+        return complex_of(re, im)
     filling = const(value, x.dtype)
     if filling.arg != 0:
         inside = pad(const(True, bool_, x.shape), amounts)
@@ -428,6 +394,8 @@ def shrink(x: Node, regions: Sequence[tuple[Dim, Dim]], inside: bool = False) ->
             )
     if not changed:
         return x
+    if x.dtype.kind == "c":
+        return by_parts(lambda part: shrink(part, bounds, inside=True), x)
     if x.op is ops.SHRINK:
         bounds = tuple(
             [(shapes.add(a, c), shapes.add(a, d)) for (a, _), (c, d) in zip(x.arg, bounds)]
@@ -442,6 +410,8 @@ def shrink(x: Node, regions: Sequence[tuple[Dim, Dim]], inside: bool = False) ->
 def flip(x: Node, axes: Any) -> Node:
     """`x` in reverse order along some dimensions."""
     found = set(normalize_axes(axes, len(x.shape)))
+    if x.dtype.kind == "c":
+        return by_parts(lambda part: flip(part, tuple(found)), x)
     if x.op is ops.FLIP:
         found ^= set(x.arg)
         x = x.src[0]
@@ -474,6 +444,8 @@ def window(x: Node, axis: int, size: int, stride: int = 1, dilation: int = 1) ->
 def window_pair(x: Node, axis: int, windows: Dim, stride: int, dilation: int) -> Node:
     """The op WINDOW as it is: out[o, k] = x[o*stride + k*dilation, k] on (axis, axis + 1), with
     `windows` values of o. The adjoint of `unwindow`."""
+    if x.dtype.kind == "c":
+        return by_parts(lambda part: window_pair(part, axis, windows, stride, dilation), x)
     return Node(ops.WINDOW, x.dtype, (x,), (axis, windows, stride, dilation))
 
 
@@ -481,6 +453,8 @@ def unwindow(x: Node, axis: int, size: Dim, stride: int, dilation: int) -> Node:
     """The op UNWINDOW as it is: out[i, k] = x[(i - k*dilation)/stride, k], or 0 where that is not
     whole or not there, on (axis, axis + 1), with `size` values of i. The adjoint of `window_pair`;
     summed over k it is the adjoint of `window`."""
+    if x.dtype.kind == "c":
+        return by_parts(lambda part: unwindow(part, axis, size, stride, dilation), x)
     return Node(ops.UNWINDOW, x.dtype, (x,), (axis, size, stride, dilation))
 
 
@@ -521,6 +495,10 @@ def reduce(monoid: str, x: Any, axes: Any = None, keepdim: bool = False) -> Any:
 
 
 def _reduce_one(monoid: str, x: Node, axes: tuple[int, ...]) -> Node:
+    if x.dtype.kind == "c":
+        if not on_pairs(monoid):
+            raise TypeError(f"{_WORDS.get(monoid, monoid)} is not for {x.dtype}")
+        return ON_PAIRS[monoid](x, axes)
     wide = x.dtype.accumulator if monoid in ("add", "mul") else x.dtype
     if wide is not x.dtype:
         return cast(_reduce_one(monoid, cast(x, wide), axes), x.dtype)
@@ -552,6 +530,8 @@ def gather(x: Node, index: Node, axis: int) -> Node:
     every other. Indices count from 0; one out of range is an error when the program runs."""
     axis = normalize_axis(axis, len(x.shape))
     _check_index("gather", x, index, axis)
+    if x.dtype.kind == "c":
+        return by_parts(lambda part: gather(part, index, axis), x)
     return Node(ops.GATHER, x.dtype, (x, index), axis)
 
 
@@ -570,6 +550,10 @@ def scatter(base: Node, index: Node, value: Node, axis: int, monoid: str = "set"
         )
     if value.dtype is not base.dtype:
         raise TypeError(f"scatter: cannot put {value.dtype} into {base.dtype}: cast it first")
+    if base.dtype.kind == "c":
+        if monoid not in ("set", "add"):
+            raise TypeError(f"scatter: {monoid} is not for {base.dtype}")
+        return by_parts(lambda one, other: scatter(one, index, other, axis, monoid), base, value)
     wide = base.dtype.accumulator if monoid in ("add", "mul") else base.dtype
     if wide is not base.dtype:
         return cast(scatter(cast(base, wide), index, cast(value, wide), axis, monoid), base.dtype)
@@ -613,6 +597,8 @@ def update(x: Node, value: Node, region: Sequence[tuple[Dim, int]], inside: bool
             f"update: values of shape {text(value.shape)} at {starts} do not lie within a tensor "
             f"of shape {text(x.shape)}"
         )
+    if x.dtype.kind == "c" and not whole:
+        return by_parts(lambda one, other: update(one, other, pairs, inside=True), x, value)
     return value if whole else Node(ops.UPDATE, x.dtype, (x, value), pairs)
 
 

@@ -183,7 +183,7 @@ def transposed(
     one for each of its inputs, which are like the nodes given."""
     seeds = [parameter(x.dtype, x.shape) for x in inputs]
     pairs = [(y, g) for y, g in zip(linear(seeds), cotangents) if y is not None and g is not None]
-    wanted = [seed for seed in seeds if seed.dtype.is_float]
+    wanted = [seed for seed in seeds if seed.dtype.is_inexact]
     found = gradients([y for y, _ in pairs], [g for _, g in pairs], wanted, unreached="none")
     # the derivative of a linear function does not depend on where it is taken
     anywhere = {seed: zeros_like(seed) for seed in seeds}

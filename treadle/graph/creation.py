@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from treadle.graph import shapes
-from treadle.graph.build import alu, cast, const, expand, iota, number, reshape, where
+from treadle.graph.build import alu, cast, const, expand, iota, reshape, where
+from treadle.graph.constants import number
 from treadle.graph.elementwise import add, div, eq, lt, mul, sub
 from treadle.graph.public import public
 from treadle.graph.shapes import Dim, as_dim, as_shape, check_sizes, text

@@ -266,22 +266,22 @@ def _known_power(x: Node, exponent: int | float) -> Node | None:
     if x.dtype.is_int and isinstance(exponent, int) and not isinstance(exponent, bool):
         if exponent < 0:
             raise ValueError("** of integers to a negative power: cast the tensor to a float first")
-        return _by_squaring(x, exponent)
+        return by_squaring(x, exponent)
     if x.dtype.is_float and exponent in _POWERS:
         return _POWERS[exponent](x)
     return None
 
 
-def _by_squaring(x: Node, exponent: int) -> Node:
-    """x**exponent of integers by one multiplication or two per binary digit."""
-    result = ones_like(x)
+def by_squaring(x: Node, exponent: int) -> Node:
+    """x**exponent by one multiplication or two per binary digit."""
+    result = None
     while exponent:
         if exponent & 1:
-            result = mul(result, x)
+            result = x if result is None else mul(result, x)
         exponent >>= 1
         if exponent:
             x = mul(x, x)
-    return result
+    return ones_like(x) if result is None else result
 
 
 def _integer_power(x: Node, power: Node) -> Node:

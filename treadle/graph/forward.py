@@ -16,6 +16,7 @@ from typing import Any
 from treadle.graph import build as b
 from treadle.graph.adjoints import SCATTER_WEIGHTS
 from treadle.graph.grad import REDUCE_VJP, VJP, WITHOUT, is_float
+from treadle.graph.parts import complex_of, imag, real
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op
@@ -107,6 +108,17 @@ def of_again(y: Node, tangents: Tangents) -> Node | None:
     return None if tangents[0] is None else y.with_src((tangents[0], y.src[1]))
 
 
+def of_complex(y: Node, tangents: Tangents) -> Node:
+    """The tangents of the parts are the parts of the tangent."""
+    parts = [t or b.zeros_like(part) for t, part in zip(tangents, y.src)]
+    return complex_of(*parts)
+
+
+def of_part(part: Callable[[Node], Node]) -> Rule:
+    """A part of the tangent."""
+    return lambda y, tangents: None if tangents[0] is None else part(tangents[0])
+
+
 def nothing(y: Node, tangents: Tangents) -> None:
     """Zero: constant almost everywhere, not of numbers, without sources, or meant to stop."""
 
@@ -125,6 +137,9 @@ JVP: dict[Op, Rule] = {
     ops.REDUCE: of_reduce,
     ops.SCATTER: of_scatter,
     ops.AGAIN: of_again,
+    ops.COMPLEX: of_complex,
+    ops.REAL: of_part(real),
+    ops.IMAG: of_part(imag),
 }
 # Operations with a body, whose tangents are computed together with their values. The modules that
 # make them put their rows here: `scan.py` that of SCAN.

@@ -17,6 +17,7 @@ from typing import Any, Literal, overload
 
 from treadle.graph import adjoints as a
 from treadle.graph import build as b
+from treadle.graph.parts import by_parts, complex_of, imag, real
 from treadle.graph.polygamma import trigamma
 from treadle.graph.shapes import text
 from treadle.ir import ops
@@ -72,6 +73,10 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     ops.WHERE: (None,
                 lambda g, y, c, x, z: b.where(c, g, 0), lambda g, y, c, x, z: b.where(c, 0, g)),
     ops.CAST:     (lambda g, y, x: b.cast(g, x.dtype),),
+    # a complex cotangent has those of the parts as its parts: dL/d re + i dL/d im (as PyTorch)
+    ops.COMPLEX:  (lambda g, y, re, im: real(g),  lambda g, y, re, im: imag(g)),
+    ops.REAL:     (lambda g, y, x: complex_of(g, b.zeros_like(g)),),
+    ops.IMAG:     (lambda g, y, x: complex_of(b.zeros_like(g), g),),
     ops.RESHAPE:  (lambda g, y, x: b.reshape(g, x.shape),),
     ops.PERMUTE:  (lambda g, y, x: b.permute(g, a.inverse(y.arg)),),
     ops.FLIP:     (lambda g, y, x: b.flip(g, y.arg),),
@@ -106,7 +111,22 @@ WITHOUT: dict[Op, str] = {ops.BITCAST: "bits do not vary smoothly"}
 
 
 def is_float(dtype: Any) -> bool:
-    return any(d.is_float for d in dtype) if isinstance(dtype, tuple) else bool(dtype.is_float)
+    """Whether there is anything of numbers that vary smoothly: floating or complex."""
+    return any(d.is_inexact for d in dtype) if isinstance(dtype, tuple) else bool(dtype.is_inexact)
+
+
+def joined(one: Node, other: Node) -> Node:
+    """The sum of two cotangents."""
+    return ops.ADD(one, other) if one.dtype.kind == "f" else by_parts(_joined_parts, one, other)
+
+
+def _joined_parts(one: Node, other: Node) -> Node:
+    """The sum, where one of the two often is 0: what comes through one part of a complex number."""
+    for nothing, rest in ((one, other), (other, one)):
+        known = b.constant_of(nothing)
+        if known is not None and known.value == 0:
+            return rest
+    return ops.ADD(one, other)
 
 
 def reaching(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
@@ -161,9 +181,10 @@ def gradients(
 ) -> Sequence[Node | None]:
     """The derivatives of sum(cotangent * output) by each wanted node, of its shape and dtype.
 
-    outputs, wanted: floating. cotangents: one per output, of its shape and dtype. A wanted node on
-    which no output depends (through differentiable operations) is an error, or as `unreached`
-    says "zero" or "none" (None). NotImplementedError names an operation without a derivative.
+    outputs, wanted: floating or complex. cotangents: one per output, of its shape and dtype. A
+    wanted node on which no output depends (through differentiable operations) is an error, or as
+    `unreached` says "zero" or "none" (None). NotImplementedError names an operation without a
+    derivative.
     """
     for node in (*outputs, *wanted):
         if not is_float(node.dtype):
@@ -177,7 +198,7 @@ def gradients(
                 f"the gradient of an output has its shape and dtype, {output.dtype} of shape "
                 f"{text(output.shape)}, not {g.dtype} of shape {text(g.shape)}"
             )
-        found[output] = ops.ADD(found[output], g) if output in found else g
+        found[output] = joined(found[output], g) if output in found else g
     for node in reversed(order):
         if node not in reaches or node not in found:
             continue
@@ -187,7 +208,7 @@ def gradients(
             continue
         for source, part in _contributions(node, found[node], reaches):
             if part is not None:
-                found[source] = ops.ADD(found[source], part) if source in found else part
+                found[source] = joined(found[source], part) if source in found else part
     for number, node in enumerate(wanted):
         if node not in found and unreached == "raise":
             raise ValueError(

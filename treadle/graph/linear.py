@@ -9,9 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from treadle.graph import shapes
-from treadle.graph.build import alu, broadcast_shapes, cast, expand, operands, reduce, reshape
+from treadle.graph.build import (
+    alu,
+    broadcast_shapes,
+    cast,
+    contiguous,
+    expand,
+    operands,
+    reduce,
+    reshape,
+)
+from treadle.graph.complexes import is_real, multiplied
 from treadle.graph.elementwise import add, mul
 from treadle.graph.movement import transpose
+from treadle.graph.parts import by_parts, real
 from treadle.graph.public import public
 from treadle.graph.shapes import text
 from treadle.ir import ops
@@ -44,6 +55,27 @@ def matmul(x: Node, other: Node) -> Node:
     Tensor([12, 34])
     """
     a, b = _checked(x, other, "matmul")
+    if a.dtype.is_complex:
+        return _complex_matmul(x, other, a, b)
+    return _matmul(a, b)
+
+
+def _complex_matmul(x: Node, other: Node, a: Node, b: Node) -> Node:
+    """Four real matrix products, or two if one of the factors is real. Each reads parts that stand
+    in memory for themselves, and is stored for itself."""
+    a, b = (by_parts(contiguous, each) for each in (a, b))
+
+    def product(one: Node, two: Node) -> Node:
+        return contiguous(_matmul(one, two))
+
+    if is_real(x):
+        return by_parts(lambda part: product(real(a), part), b)
+    if is_real(other):
+        return by_parts(lambda part: product(part, real(b)), a)
+    return multiplied(product, a, b)
+
+
+def _matmul(a: Node, b: Node) -> Node:
     inner = b.shape[max(0, len(b.shape) - 2)]
     if not shapes.same(a.shape[-1], inner):
         raise ValueError(
@@ -62,6 +94,8 @@ def matmul(x: Node, other: Node) -> Node:
 
 def contract(left: Node, right: Node) -> Node:
     """(.., m, k) and (.., n, k) of one dtype -> (.., m, n): the sum over k of their product."""
+    if left.dtype.kind == "c":
+        return multiplied(contract, left, right)
     wide = left.dtype.accumulator
     batch = broadcast_shapes(left.shape[:-2], right.shape[:-2], name="matmul")
     (m, k), n = left.shape[-2:], right.shape[-2]

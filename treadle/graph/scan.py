@@ -21,7 +21,7 @@ from treadle.graph.body import (
 )
 from treadle.graph.build import cast, const, zeros_like
 from treadle.graph.forward import WHOLE_JVP, Tangents, tangents
-from treadle.graph.grad import WHOLE_VJP, gradients
+from treadle.graph.grad import WHOLE_VJP, gradients, joined
 from treadle.graph.places import remember_bodies
 from treadle.graph.tree import flatten, unflatten
 from treadle.ir import ops
@@ -141,7 +141,7 @@ def _scan_vjp(
     sources = node.src
     first_constant = carries + inputs
     parameters = _parameters(node)
-    moving = [i for i in range(carries) if sources[i].dtype.is_float]
+    moving = [i for i in range(carries) if sources[i].dtype.is_inexact]
     results = [i for i in range(carries, len(body.src)) if cotangents[i] is not None]
     by_step = [i for i in range(carries, first_constant) if needed[i]]
     summed = [i for i in range(first_constant, len(sources)) if needed[i]]
@@ -164,7 +164,7 @@ def _scan_vjp(
         derived = substitute(transposed, {**given, **constant, **seeded})
         outgoing = derived[len(moving) : len(moving) + len(by_step)]
         parts = derived[len(moving) + len(by_step) :]
-        sums = [ops.ADD(total, cast(part, total.dtype)) for total, part in zip(sums, parts)]
+        sums = [joined(total, cast(part, total.dtype)) for total, part in zip(sums, parts)]
         return (derived[: len(moving)], sums), outgoing
 
     (carried, sums), outgoing = scan(
@@ -197,7 +197,7 @@ def _scan_jvp(node: Node, arriving: Tangents) -> tuple[Sequence[Node], Tangents]
     has a tangent if it comes with one, or if a step gives it one."""
     body, carries, inputs, length, reverse = node.arg
     parameters = _parameters(node)
-    own = {i: parameter(p.dtype, p.shape) for i, p in enumerate(parameters) if p.dtype.is_float}
+    own = {i: parameter(p.dtype, p.shape) for i, p in enumerate(parameters) if p.dtype.is_inexact}
     moving = {i for i, tangent in enumerate(arriving) if tangent is not None}
     while True:
         derived = tangents(body.src, {parameters[i]: own[i] for i in own if i in moving})

@@ -229,3 +229,17 @@ def _broadcast_two(a: Shape, b: Shape, name: str) -> Shape:
                 f"{dim_text(x)} against {dim_text(y)} in dimension {axis - len(a)}"
             )
     return tuple(sizes)
+
+
+def infer_size(old: Shape, new: Shape) -> Shape:
+    """The shape `new` with its -1 replaced by what makes it as large as `old`."""
+    known = total([size for size in new if size != -1])
+    everything = total(old)
+    if new.count(-1) > 1:
+        raise ValueError(f"reshape: only one size may be -1, not {text(new)}")
+    if known == 0:
+        raise ValueError(f"reshape: -1 in {text(new)} could be any size: give it as a number")
+    missing = divide(everything, known)
+    if not same(multiply(missing, known), everything):
+        raise ValueError(f"reshape: {text(old)} does not divide into {text(new)}")
+    return tuple([missing if size == -1 else size for size in new])

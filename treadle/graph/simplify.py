@@ -34,6 +34,7 @@ from treadle.graph.build import (
 )
 from treadle.graph.call import again, inline_output
 from treadle.graph.narrow import widened
+from treadle.graph.pairs import paired
 from treadle.ir import ops
 from treadle.ir.dtype import DType, bool_, int64
 from treadle.ir.monoid import find
@@ -50,7 +51,7 @@ rule("inline", ops.OUT, algebra="call(body, x) -> body(x)")(inline_output)
 def simplify(roots: Iterable[Node]) -> list[Node]:
     """Roots with the same values, from fewer and cheaper operations. Derivatives are taken before:
     `stop_gradient` goes here. Linear in the size of the graph."""
-    return _merged(rewrite(widened(list(roots)), RULES))
+    return _merged(rewrite(widened(paired(list(roots))), RULES))
 
 
 def _merged(roots: Sequence[Node]) -> list[Node]:

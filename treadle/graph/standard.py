@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from treadle.graph import creation, movement, reduction, selection, shapes
-from treadle.graph.build import Operand, cast, const, iota, node_of, permute, reshape, shrink
+from treadle.graph.build import Operand, cast, iota, node_of, permute, reshape, shrink
 from treadle.graph.counting import repeat_interleave
 from treadle.graph.elementwise import clamp, eq, sub
 from treadle.graph.masks import Read
@@ -185,34 +185,3 @@ def linspace(
     if type(num) is not int or num < 0:
         raise ValueError(f"linspace: num is a number of 0 or more, not {shapes.words(num)}")
     return shrink(creation.linspace(start, stop, num + 1, dtype=dtype), ((0, num),))
-
-
-# ---- complex numbers, of real ones ---------------------------------------------------------------
-@public("conj", source="Array API", namespace=True)
-def conj(x: Node, /) -> Node:
-    """The complex conjugate, which of a real number is the number.
-
-    >>> Tensor([1.0, 2.0]).conj()
-    Tensor([1., 2.])
-    """
-    return x
-
-
-@public("real", source="Array API", method=False, namespace=True)
-def real(x: Node, /) -> Node:
-    """The real part, which of a real number is the number.
-
-    >>> treadle.real(Tensor([1.0, 2.0]))
-    Tensor([1., 2.])
-    """
-    return x
-
-
-@public("imag", source="Array API", method=False, namespace=True)
-def imag(x: Node, /) -> Node:
-    """The imaginary part, which of a real number is 0.
-
-    >>> treadle.imag(Tensor([1.0, 2.0]))
-    Tensor([0., 0.])
-    """
-    return const(0, x.dtype, x.shape)

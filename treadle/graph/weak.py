@@ -10,17 +10,22 @@ from __future__ import annotations
 from typing import Any
 
 from treadle.ir import ops
-from treadle.ir.dtype import DType, bool_, float32, float64, int64
+from treadle.ir.dtype import DType, bool_, complex64, complex128, float32, float64, int64
 from treadle.ir.node import Node, remember
 
 
-def weak_dtype(dtype: DType | None, scalar: bool | int | float) -> DType:
+def weak_dtype(dtype: DType | None, scalar: bool | int | float | complex) -> DType:
     """The dtype of arrays of `dtype` (None: there are none) combined with a Python scalar: a float
-    turns integers into float32, an int turns bool into int64."""
+    turns integers into float32, an int turns bool into int64, a complex number makes complex64 of
+    all but float64, of which it makes complex128."""
+    if isinstance(scalar, complex):
+        if dtype is None or dtype.is_complex:
+            return dtype or complex64
+        return complex128 if dtype is float64 else complex64
     kind = 0 if isinstance(scalar, bool) else 1 if isinstance(scalar, int) else 2
     if dtype is None:
         return (bool_, int64, float32)[kind]
-    if kind == 0 or dtype.is_float:
+    if kind == 0 or dtype.is_inexact:
         return dtype
     if kind == 1:
         return int64 if dtype is bool_ else dtype

@@ -20,7 +20,7 @@ import numpy as np
 class DType:
     """One element type, or a vector of `lanes` of them (program stage only).
 
-    kind: "b" bool, "u" unsigned, "i" signed, "f" floating, "x" index.
+    kind: "b" bool, "u" unsigned, "i" signed, "f" floating, "c" complex, "x" index.
     bits: the width of one lane in memory is `itemsize` bytes (a bool takes one).
     """
 
@@ -58,6 +58,20 @@ class DType:
     @property
     def is_float(self) -> bool:
         return self.kind == "f"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "c"
+
+    @property
+    def is_inexact(self) -> bool:
+        """Floating or complex: of what has derivatives."""
+        return self.kind == "f" or self.kind == "c"
+
+    @property
+    def real(self) -> DType:
+        """The type of the parts of a complex number; of a real one, itself."""
+        return _PARTS.get(self.name, self)
 
     @property
     def is_int(self) -> bool:
@@ -132,6 +146,8 @@ float16 = DType("float16", "f", 16)
 bfloat16 = DType("bfloat16", "f", 16)
 float32 = DType("float32", "f", 32)
 float64 = DType("float64", "f", 64)
+complex64 = DType("complex64", "c", 64)
+complex128 = DType("complex128", "c", 128)
 index = DType("index", "x", 64)
 void = DType("void", "v", 0)
 
@@ -142,11 +158,15 @@ TENSOR_DTYPES: tuple[DType, ...] = (
 # Stored and cast; computed with in float32 (graph/narrow.py). Source: Micikevicius et al., "FP8
 # formats for deep learning", 2022, with the names of PyTorch's float8_e4m3fn and float8_e5m2.
 FLOAT8: tuple[DType, ...] = (float8_e4m3, float8_e5m2)
-DTYPES: tuple[DType, ...] = (*TENSOR_DTYPES, *FLOAT8)  # every one that a tensor may have
+# In a graph; what is scheduled has pairs of real numbers instead (graph/pairs.py).
+COMPLEX: tuple[DType, ...] = (complex64, complex128)
+DTYPES: tuple[DType, ...] = (*TENSOR_DTYPES, *FLOAT8, *COMPLEX)  # every one that a tensor may have
 BY_NAME: dict[str, DType] = {d.name: d for d in (*DTYPES, index, void)}
 _STORAGE = {d.name: np.dtype(d.name) for d in TENSOR_DTYPES if d is not bfloat16}
 _STORAGE |= {"bfloat16": np.dtype("uint16"), "index": np.dtype("int64"), "void": np.dtype("V1")}
 _STORAGE |= {d.name: np.dtype("uint8") for d in FLOAT8}
+_STORAGE |= {d.name: np.dtype(d.name) for d in COMPLEX}
+_PARTS = {"complex64": float32, "complex128": float64}
 _COMPUTE = {d.name: np.dtype("float32") for d in (bfloat16, *FLOAT8)}
 
 
@@ -246,10 +266,10 @@ def from_name(text: str) -> DType:
 
 
 def from_numpy(dtype: np.dtype) -> DType:
-    """The type of a NumPy array. TypeError for what has no counterpart (complex, object, str)."""
+    """The type of a NumPy array. TypeError for what has no counterpart (object, str)."""
     found = BY_NAME.get(np.dtype(dtype).newbyteorder("=").name)
     if found is None or found.kind in "xv":
-        names = ", ".join(d.name for d in TENSOR_DTYPES)
+        names = ", ".join(d.name for d in (*TENSOR_DTYPES, *COMPLEX))
         raise TypeError(f"a NumPy array of dtype {dtype} has no treadle dtype; supported: {names}")
     return found
 
@@ -288,9 +308,12 @@ def promote(a: DType, b: DType) -> DType:
     """The common type of two arrays: the Array API's tables; where they leave it open, an integer
     with a float gives that float, half with bfloat16 (and one float8 with the
     other) gives float32, uint64 with a signed integer gives float32 (there is no integer that holds
-    both; as an integer with the default float)."""
+    both; as an integer with the default float). A complex type with a real one is complex, of
+    float64 if either is."""
     if a is b:
         return a
+    if a.is_complex or b.is_complex:
+        return complex128 if float64 in (a.real, b.real) else complex64
     if a.kind == "b" or b.kind == "b":
         return b if a.kind == "b" else a
     if a.is_float or b.is_float:

@@ -77,7 +77,10 @@ def _dtype_fault(op: ops.Op, dtype: Any, sources: tuple[Any, ...], letter: str) 
     return None
 
 
-_OWN_DTYPES = (ops.WHERE, ops.CAST, ops.BITCAST, ops.SPLAT, ops.PACK, ops.LANE)
+_OWN_DTYPES = (
+    ops.WHERE, ops.CAST, ops.BITCAST, ops.SPLAT, ops.PACK, ops.LANE,
+    ops.COMPLEX, ops.REAL, ops.IMAG,
+)  # fmt: skip
 _CHANGES_LANES = (ops.SPLAT, ops.PACK, ops.LANE)
 
 
@@ -138,6 +141,18 @@ def _bitcast(node: Node) -> str | None:
     if node.src[0].dtype.bits != node.dtype.bits:
         return f"{node.src[0].dtype} and {node.dtype} differ in width"
     return None
+
+
+@law(ops.COMPLEX)
+def _complex(node: Node) -> str | None:
+    right = all(part.dtype is node.dtype.real for part in node.src) and node.dtype.is_complex
+    return None if right else f"its parts are not those of {node.dtype}"
+
+
+@law(ops.REAL, ops.IMAG)
+def _part(node: Node) -> str | None:
+    right = node.dtype is node.src[0].dtype.real
+    return None if right else f"{node.dtype} is no part of {node.src[0].dtype}"
 
 
 @law(ops.CONST)

@@ -187,6 +187,13 @@ def threefry(counter: Array, key: Array) -> Array:
     return x0.astype(np.uint64) | (x1.astype(np.uint64) << np.uint64(32))
 
 
+def complex_of(re: Array, im: Array, dtype: DType) -> Array:
+    """The complex numbers of these parts, bit for bit (re + 1j * im would lose infinities)."""
+    pair = np.empty(np.shape(re), dtype.storage)
+    pair.real, pair.imag = re, im
+    return pair
+
+
 def bitcast(values: Array, source: DType, target: DType) -> Array:
     """The same bits read as another type of the same width."""
     stored = np.asarray(from_compute(source, values), order="C")

@@ -154,6 +154,13 @@ CAST = _row("cast", 1, "gkp", "alu", dtype="given", flags="spelled",
 BITCAST = _row("bitcast", 1, "gkp", "alu", dtype="given", accepts="iuf", flags="spelled",
                meaning=lambda n, a: m.bitcast(a, n.src[0].dtype, n.dtype))
 
+# A complex number is a pair of real ones: every operation is done on the parts, when it is built. What is complex in a
+# graph is a leaf, an output of a loop, one of these pairs, or any of them as a whole in CONTIGUOUS, COPY, AGAIN, STOP.
+COMPLEX = _row("complex", 2, "g", "alu", dtype="given", accepts="f", flags="linear",
+               meaning=lambda n, re, im: m.complex_of(re, im, n.dtype))
+REAL = _row("real", 1, "g", "alu", dtype="given", accepts="c", flags="linear", meaning=lambda n, z: z.real)
+IMAG = _row("imag", 1, "g", "alu", dtype="given", accepts="c", flags="linear", meaning=lambda n, z: z.imag)
+
 # ---- leaves --------------------------------------------------------------------------------------
 CONST = _row("const", 0, "gkp", "leaf", dtype="given", shape=_no_shape, flags="spelled",   # arg: bits
              bounds=lambda n: (n.arg, n.arg) if n.dtype.kind == "x" else None)
@@ -223,7 +230,7 @@ SCATTER = _row("scatter", 3, "g", "memory")
 UPDATE  = _row("update",  2, "g", "memory")
 CONTIGUOUS = _row("contiguous", 1, "g", "memory", flags="linear")                # stored in memory here
 COPY    = _row("copy",    1, "g", "memory", flags="linear")                      # arg: device
-STOP    = _row("stop_gradient", 1, "g", "alu", meaning=lambda n, a: a)
+STOP    = _row("stop_gradient", 1, "g", "alu", accepts="biufcx", meaning=lambda n, a: a)
 # sources (x, after): x, from which a later computation begins once `after` is there. What is made from it is not
 # the same node as what was made from x: it is computed again, and not before it is needed
 AGAIN   = _row("again",   2, "g", "memory")

@@ -245,7 +245,7 @@ class _Shape:
             raise TypeError(
                 self.error(who, f"gives a {type(leaf).__name__} as {what}, not a tensor")
             )
-        if not x.dtype.is_float:
+        if not x.dtype.is_inexact:
             return None
         self.fits(who, what, leaf.node, x.shape, x.dtype)
         return leaf.node
@@ -382,7 +382,7 @@ class _JvpRule(Rule):
     def pushed(self, whole: Node, tangents: Iterable[Node]) -> Parts:
         """What the rule makes of tangents, one for each tensor: the tangent of each result."""
         shape = self.shape
-        arriving = [t if t.dtype.is_float else None for t in tangents]
+        arriving = [t if t.dtype.is_inexact else None for t in tangents]
         nothing = [None] * len(shape.leaves)
         with enable_grad():
             returned = self.pushforward(shape.primals(whole), shape.trees(arriving, nothing))

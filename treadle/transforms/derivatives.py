@@ -79,7 +79,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     leaves, structure = flatten(result)
     bindings = NO_BINDINGS
     for leaf in leaves:
-        if not isinstance(leaf, Tensor) or not leaf.dtype.is_float:
+        if not isinstance(leaf, Tensor) or not leaf.dtype.is_inexact:
             shown = f"one of {leaf.dtype}" if isinstance(leaf, Tensor) else kind(leaf)
             raise TypeError(f"vjp: the function must return floating tensors, not {shown}")
         bindings = bind(bindings, leaf.bindings)

@@ -50,7 +50,12 @@ def _stand_in(name: str, leaf: Any, given: dict[Node, Node]) -> Tensor:
             f"{name}: arguments to differentiate by are tensors, not {type(leaf).__name__}: bind "
             "what is none, as in lambda x: f(x, 2)"
         )
-    if not leaf.dtype.is_float:
+    if leaf.dtype.is_complex and name == "jacobian":
+        raise TypeError(
+            f"jacobian: {leaf.dtype} numbers have a derivative by each of their parts: "
+            "differentiate by x.real and x.imag, and join them inside with treadle.complex(re, im)"
+        )
+    if not leaf.dtype.is_inexact:
         raise TypeError(
             f"{name}: only floating-point tensors have a derivative; an argument is {leaf.dtype}: "
             "bind it, as in lambda x: f(x, indices)"

@@ -1,0 +1,124 @@
+"""Which public names are for complex numbers: the tables by which the face decides.
+
+A name in `WORKS` does to complex numbers what its definition says, because the builders do. One in
+`OF_COMPLEX` has another definition for them, made from that for real numbers. `ORDERED` means
+nothing for them. Whatever is in none of these is refused: nothing is computed of half a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from treadle.extras import load
+from treadle.graph.public import LINALG, Public
+from treadle.ir.dtype import DType
+from treadle.ir.node import Node
+
+Function = Callable[..., Any]
+
+# fmt: off
+WORKS = frozenset((
+    # elementwise
+    "add", "sub", "mul", "eq", "ne", "neg", "positive", "square", "reciprocal", "where", "lerp",
+    "masked_fill", "addcmul", "addcdiv", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "complex", "conj", "real", "imag", "view_as_real", "view_as_complex", "is_complex", "isreal",
+    "angle", "sgn",
+    # sums and products
+    "sum", "mean", "prod", "all", "any", "count_nonzero", "trace", "cumsum", "cumprod", "diff",
+    "cumulative_sum", "cumulative_prod", "trapezoid", "cumulative_trapezoid", "equal", "dot", "mv",
+    "mm", "bmm", "matmul", "outer", "inner", "einsum", "tensordot", "kron", "cross", "linear",
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "sin", "cos", "tan", "tanh", "atan",
+    "addmm", "addmv", "addr", "addbmm", "baddbmm", "multi_dot", "matrix_power",
+    # what moves elements, or chooses them
+    "T", "cat", "concat", "chunk", "diagonal", "expand", "expand_as", "flatten", "flip", "mT",
+    "movedim", "pad", "permute", "repeat", "reshape", "roll", "shrink", "split", "squeeze", "stack",
+    "tile", "transpose", "tril", "triu", "unbind", "unflatten", "unsqueeze", "atleast_1d",
+    "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_tensors", "cartesian_prod",
+    "column_stack", "dsplit", "dstack", "fliplr", "flipud", "hsplit", "hstack", "meshgrid",
+    "narrow", "pad_to", "ravel", "rot90", "select", "shrink_to", "split_with_sizes", "sum_to_size",
+    "swapdims", "t", "tensor_split", "unfold", "view_as", "vsplit", "vstack", "rearrange",
+    "block_diag", "diag", "diag_embed", "diagflat", "diagonal_scatter", "select_scatter",
+    "slice_scatter", "channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "repeat_interleave",
+    "expand_dims", "matrix_transpose", "take_along_axis", "gather", "index_select", "scatter",
+    "scatter_add", "take_along_dim", "index_add", "index_copy", "index_fill", "index_put", "put",
+    "take", "argwhere", "masked_scatter", "masked_select", "nonzero",
+    # from nothing
+    "full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "eye",
+))
+ORDERED = frozenset((
+    "lt", "le", "gt", "ge", "max", "min", "maximum", "minimum", "fmax", "fmin", "aminmax", "argmax",
+    "argmin", "amax", "amin", "sort", "argsort", "msort", "topk", "kthvalue", "median", "nanmedian",
+    "mode", "quantile", "nanquantile", "searchsorted", "bucketize", "clamp", "clip", "floor",
+    "ceil", "trunc", "round", "frac", "floor_divide", "remainder", "fmod", "cummax", "cummin",
+    "signbit", "copysign", "nextafter", "heaviside", "relu", "relu6", "isposinf", "isneginf",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift",
+    "bitwise_right_shift", "atan2", "hypot", "histc", "bincount", "deg2rad", "rad2deg",
+))
+# fmt: on
+
+
+# name -> where its definition for complex numbers is, below `treadle.graph`. What ends in "()"
+# makes it from the definition for real ones.
+OF_COMPLEX = {
+    "abs": "complex_functions.absolute",
+    "sign": "complex_functions.sgn",
+    "div": "complex_functions.quotient()",
+    "pow": "complex_functions.power",
+    "nan_to_num": "complex_functions.each_part()",
+    "vdot": "complex_functions.conjugated()",
+    "vecdot": "complex_functions.conjugated()",
+    "H": "complex_functions.conjugated()",
+    "mH": "complex_functions.conjugated()",
+    # elementary functions that are no operations of their own
+    "log10": "analytic.LOG10",
+    "rsqrt": "analytic.RSQRT",
+    "sigmoid": "analytic.SIGMOID",
+    "sinh": "angles.SINH",
+    "cosh": "angles.COSH",
+    "asinh": "angles.ASINH",
+    "acosh": "angles.ACOSH",
+    "atanh": "angles.ATANH",
+    "asin": "angles.ASIN",
+    "acos": "angles.ACOS",
+}
+
+
+def meets_complex(value: Any) -> bool:
+    """Whether an argument is complex, or holds something that is."""
+    if isinstance(value, Node):
+        return bool(value.dtype.kind == "c")
+    if isinstance(value, tuple | list):
+        return any(map(meets_complex, value))
+    if isinstance(value, dict):
+        return any(map(meets_complex, value.values()))
+    return isinstance(value, complex) or (isinstance(value, DType) and value.is_complex)
+
+
+def for_complex(entry: Public) -> Function:
+    """What the function of a public name is of complex numbers."""
+    place = OF_COMPLEX.get(entry.name)
+    if place is None:
+        return entry.function if entry.name in WORKS else _refusal(entry)
+    module, _, name = place.removesuffix("()").rpartition(".")
+    found: Function = getattr(load(f"{__package__}.{module}"), name)
+    return found(entry.function) if place.endswith("()") else found
+
+
+def _refusal(entry: Public) -> Function:
+    """TypeError for what means nothing of complex numbers, else NotImplementedError."""
+    name = entry.name
+    where = f"linalg.{name}" if LINALG.get(name) is entry else name
+
+    def run(*args: Any, **named: Any) -> Any:
+        if name in ORDERED:
+            raise TypeError(
+                f"{where} is for real numbers, not for complex ones, which have no order: take "
+                "abs(x), x.real or x.imag"
+            )
+        raise NotImplementedError(
+            f"{where} is not there for complex numbers: give it float32 or float64, such as "
+            "x.real, x.imag or abs(x)"
+        )
+
+    return run
