@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+import treadle
 from treadle import Tensor, grad, jvp, linalg, vmap
-from treadle.ir.node import toposort
+from treadle.ir.text import show
 
-SIZES = [(0,), (1,), (2,), (5,), (33,), (3, 4), (2, 0, 3)]
+SIZES = [(0,), (1,), (2,), (5,), (33,), (129,), (3, 4), (2, 0, 3)]  # 129: in panels and blocks
 EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52}
 
 
@@ -103,7 +104,7 @@ def test_repeated_eigenvalues():
 
 
 @pytest.mark.parametrize("is_full", [True, False])
-@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (4, 2), (2, 5), (3, 5, 5), (2, 7, 3), (33, 20)])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (4, 2), (2, 5), (3, 5, 5), (2, 7, 3), (33, 20), (130, 97)])
 def test_singular_values(shape, is_full):
     a = np.random.default_rng(4).standard_normal(shape)
     if shape[-1] > 2:
@@ -190,10 +191,14 @@ def test_many_at_once(name):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_programs_do_not_grow_with_the_matrix(name):
-    small, large = (
-        len(toposort(FUNCTIONS[name](Tensor(drawn((size,))).realize()).node)) for size in (8, 256)
-    )
-    assert small == large
+    def counts(size):
+        """Lines of the graph, loops unrolled nowhere, and kernels."""
+        found = FUNCTIONS[name](Tensor(drawn((size,))).realize())
+        return len(show(found.node).splitlines()), treadle.explain(found).split(" (")[0]
+
+    small, large = counts(128), counts(256)
+    assert abs(small[0] - large[0]) < 10  # some sizes need no padding
+    assert small[1] == large[1]
 
 
 @pytest.mark.parametrize(

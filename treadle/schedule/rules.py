@@ -86,8 +86,8 @@ class Rules(Propagation):
             return Reason("row", text, (len(draft.chains),), node)
         for other in draft.chains:
             if free & other not in (free, other):
-                text = "its loops cross those of another reduction: {:b} and {:b}"
-                return Reason("row", text, (free, other), node)
+                text = "its loops cross those of another reduction: {} and {}"
+                return Reason("row", text, (f"{free:b}", f"{other:b}"), node)
         rows = draft.count(free)
         work = self.numel(node.src[0].shape)
         if rows < self.target.min_parallel and work > SMALL:

@@ -19,8 +19,9 @@ from treadle.graph.build import (
 )
 from treadle.graph.creation import eye
 from treadle.graph.elementwise import add, eq, gt, ne, sub
-from treadle.graph.linalg.factors import cholesky, column_of, inverse_order, lu_parts, turned
+from treadle.graph.linalg.factors import cholesky, inverse_order, lu_parts, turned
 from treadle.graph.linalg.formula import Formula, floating, matrices, opaque, square
+from treadle.graph.linalg.panels import column_of
 from treadle.graph.linalg.solving import no_check
 from treadle.graph.linalg.triangular import solved
 from treadle.graph.linear import matmul

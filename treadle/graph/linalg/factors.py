@@ -1,4 +1,4 @@
-"""Factorizations of matrices, each a loop over columns: Cholesky's, LU with pivots, QR."""
+"""Factorizations of matrices, loops over panels of columns: Cholesky's, LU with pivots, QR."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from treadle.graph.build import (
     alu,
     cast,
     const,
+    contiguous,
     expand,
     gather,
     iota,
@@ -18,10 +19,33 @@ from treadle.graph.build import (
     where,
 )
 from treadle.graph.creation import eye
-from treadle.graph.elementwise import abs_, add, div, eq, ge, gt, logical_and, lt, mul, neg, sub
+from treadle.graph.elementwise import (
+    abs_,
+    add,
+    div,
+    eq,
+    floor_divide,
+    ge,
+    gt,
+    logical_and,
+    lt,
+    mul,
+    neg,
+    sub,
+)
 from treadle.graph.functions import sqrt
 from treadle.graph.linalg.formula import Formula, matrices, opaque, square
-from treadle.graph.linalg.triangular import solved
+from treadle.graph.linalg.panels import (
+    PANEL,
+    block_of,
+    column_of,
+    cut,
+    panels,
+    repeated,
+    stretched,
+    with_ones,
+)
+from treadle.graph.linalg.triangular import solved, substituted
 from treadle.graph.linear import matmul
 from treadle.graph.movement import movedim, narrow, transpose, tril, triu
 from treadle.graph.public import public
@@ -36,11 +60,6 @@ from treadle.ir.node import Node
 def turned(x: Node) -> Node:
     """The transposes of matrices."""
     return transpose(x, -2, -1)
-
-
-def column_of(number: Node) -> Node:
-    """(n,) -> (n, 1)."""
-    return reshape(number, (*number.shape, 1))
 
 
 def at(x: Node, place: Node, axis: int) -> Node:
@@ -61,23 +80,45 @@ def inverse_order(order: Node) -> Node:
 
 # ---- Cholesky ------------------------------------------------------------------------------------
 def _lower(a: Node) -> list[Node]:
-    """The lower Cholesky factor, column by column: column j of a less what the columns before it
-    make of row j, divided by the root of its element j. Above the diagonal nothing is read."""
+    """The lower Cholesky factor, panel by panel: a panel of a less what the columns before it make
+    of it, which is a product, and then column by column. Above the diagonal nothing is read."""
     size = a.shape[-1]
-    number = iota(size, int64)
+    count = panels(size)
+    if count == 1:
+        return [_lower_panel(a, const(0, int64))]
+    width = count * PANEL
+    along = floor_divide(iota(width, int64), PANEL)
+
+    def step(factor: Node, now: Any) -> tuple[Node, tuple[()]]:
+        block, panel = now
+        rest = sub(panel, matmul(factor, turned(block_of(factor, block, -2))))
+        done = _lower_panel(contiguous(rest), mul(block, PANEL))
+        return where(eq(along, block), repeated(done, -1, width), factor), ()
+
+    wide = with_ones(a, width)
+    start = const(0, a.dtype, wide.shape)
+    factor, _ = scan(step, start, (iota(count, int64), cut(wide, -1)))
+    return [narrow(narrow(factor, -2, 0, size), -1, 0, size)]
+
+
+def _lower_panel(a: Node, first: Node) -> Node:
+    """The columns of a Cholesky factor from those of a matrix (.., m, n), of which the diagonal
+    begins in row `first`: column j less what the columns before it make of its row of the diagonal,
+    divided by the root of the element there."""
+    rows, columns = a.shape[-2:]
+    down = column_of(iota(rows, int64))
+    number = iota(columns, int64)
 
     def step(factor: Node, now: Any) -> tuple[Node, tuple[()]]:
         place, column = now
-        row = at(factor, place, -2)
-        rest = sub(column_of(column), matmul(factor, turned(row)))
-        scaled = div(rest, sqrt(at(rest, place, -2)))
-        here = eq(number, place)
-        kept = where(ge(column_of(number), place), scaled, 0)
-        return where(here, kept, factor), ()
+        corner = add(place, first)
+        rest = sub(column_of(column), matmul(factor, turned(at(factor, corner, -2))))
+        scaled = div(rest, sqrt(at(rest, corner, -2)))
+        kept = where(ge(down, corner), scaled, 0)
+        return where(eq(number, place), kept, factor), ()
 
-    columns = movedim(a, -1, 0)
-    factor, _ = scan(step, const(0, a.dtype, a.shape), (number, columns))
-    return [factor]
+    factor: Node = scan(step, const(0, a.dtype, a.shape), (number, movedim(a, -1, 0)))[0]
+    return factor
 
 
 def half(x: Node) -> Node:
@@ -120,26 +161,66 @@ def lu_parts(a: Node) -> list[Node]:
     """[factors, order, pivots] of (.., m, n): L below the diagonal and U in one matrix, with
     a[order] == L @ U, and the row (int32, from 0) that each row was exchanged with.
 
-    In trip j the row with the greatest element of column j is exchanged with row j, and its
-    multiples are taken from the rows below. A column of zeros is left as it is.
+    Trip by trip a panel is factored, its exchanges are those of all rows, its rows of U come from a
+    triangular system, and the product of both is taken from what is below and to the right.
+    """
+    *batch, rows, columns = a.shape
+    order = expand(iota(rows, int64), (*batch, rows))
+    if rows == 0 or columns == 0:
+        return [a, order, const(0, int32, (*batch, 0))]
+    steps = shapes.least(rows, columns)
+    count = panels(steps)
+    if count == 1:
+        return _lu_panel(a, const(0, int64), steps)
+    height, width = (max(count, panels(size)) * PANEL for size in (rows, columns))
+    down, along = (floor_divide(iota(size, int64), PANEL) for size in (height, width))
+    down = column_of(down)
+
+    def step(carry: Any, block: Node) -> tuple[Any, Node]:
+        factors, order = carry
+        first = mul(block, PANEL)
+        panel, moves, pivots = _lu_panel(contiguous(block_of(factors, block, -1)), first, PANEL)
+        rest = contiguous(gather(factors, expand(column_of(moves), factors.shape), -2))
+        corner = block_of(panel, block, -2)
+        top = substituted(corner, block_of(rest, block, -2), upper=False, unit=True)
+        below, right = gt(down, block), gt(along, block)
+        less = sub(rest, matmul(where(below, panel, 0), top))
+        factors = where(logical_and(below, right), less, rest)
+        factors = where(logical_and(eq(down, block), right), repeated(top, -2, height), factors)
+        factors = where(eq(along, block), repeated(panel, -1, width), factors)
+        return (factors, gather(order, moves, -1)), pivots
+
+    wide = stretched(a, height, width)
+    start = (wide, expand(iota(height, int64), (*batch, height)))
+    (factors, order), pivots = scan(step, start, iota(count, int64))
+    pivots = reshape(movedim(pivots, 0, -2), (*batch, count * PANEL))
+    factors = narrow(narrow(factors, -2, 0, rows), -1, 0, columns)
+    return [factors, narrow(order, -1, 0, rows), narrow(pivots, -1, 0, steps)]
+
+
+def _lu_panel(a: Node, first: Node, steps: Dim) -> list[Node]:
+    """As `lu_parts`, of columns whose diagonal begins in row `first`.
+
+    In trip j the row with the greatest element of column j is exchanged with the row of the
+    diagonal, and its multiples are taken from the rows below. A column of zeros is left as it is.
     """
     *batch, rows, columns = a.shape
     down, along = iota(rows, int64), iota(columns, int64)
-    order = expand(down, (*batch, rows))
 
     def step(carry: Any, place: Node) -> tuple[Any, Node]:
         factors, order = carry
+        corner = add(place, first)
         column = reshape(at(factors, place, -1), (*batch, rows))
-        size = where(ge(down, place), abs_(column), -1)
+        size = where(ge(down, corner), abs_(column), -1)
         pivot = argmax(size, -1, keepdim=True)
-        swapped = where(eq(down, place), pivot, where(eq(down, pivot), place, down))
+        swapped = where(eq(down, corner), pivot, where(eq(down, pivot), corner, down))
         order = gather(order, swapped, -1)
         factors = gather(factors, expand(column_of(swapped), factors.shape), -2)
-        row = at(factors, place, -2)
+        row = at(factors, corner, -2)
         below = at(factors, place, -1)
-        corner = at(row, place, -1)
-        multiples = where(eq(corner, 0), 0, div(below, corner))
-        under = gt(column_of(down), place)
+        element = at(row, place, -1)
+        multiples = where(eq(element, 0), 0, div(below, element))
+        under = gt(column_of(down), corner)
         rest = sub(factors, mul(multiples, row))
         factors = where(
             logical_and(under, gt(along, place)),
@@ -148,10 +229,8 @@ def lu_parts(a: Node) -> list[Node]:
         )
         return (factors, order), cast(reshape(pivot, tuple(batch)), int32)
 
-    steps = shapes.least(rows, columns)
-    if rows == 0 or columns == 0:
-        return [a, order, const(0, int32, (*batch, 0))]
-    (factors, order), pivots = scan(step, (a, order), iota(steps, int64))
+    start = (a, expand(down, (*batch, rows)))
+    (factors, order), pivots = scan(step, start, iota(steps, int64))
     return [factors, order, movedim(pivots, 0, -1)]
 
 
@@ -159,45 +238,82 @@ def lu_parts(a: Node) -> list[Node]:
 def reflected(a: Node, width: Dim) -> list[Node]:
     """[Q, R] of (.., m, n), with `width` columns of Q and rows of R.
 
+    The reflections of a panel are together 1 - V T V^T, with the inverse of T the upper triangle of
+    V^T V with ones on its diagonal. A second loop, backwards, applies them to the first columns of
+    1. Source: Joffrain and others, "Accumulating Householder transformations, revisited", 2006.
+    """
+    rows, columns = a.shape[-2:]
+    steps = shapes.least(rows, columns)
+    count = panels(steps)
+    batch = a.shape[:-2]
+    if count == 1:
+        upper, vectors = _reflected_panel(a, const(0, int64), steps)
+
+        def back_one(q: Node, vector: Node) -> tuple[Node, tuple[()]]:
+            return sub(q, mul(vector, matmul(turned(vector), q))), ()
+
+        start = expand(eye(rows, width, dtype=a.dtype), (*batch, rows, width))
+        q, _ = scan(back_one, start, vectors, reverse=True)
+        return [q, triu(narrow(upper, -2, 0, width))]
+    tall, wide = (max(count, panels(size)) * PANEL for size in (rows, columns))
+    along = floor_divide(iota(wide, int64), PANEL)
+
+    def step(upper: Node, block: Node) -> tuple[Node, tuple[Node, Node]]:
+        panel = contiguous(block_of(upper, block, -1))
+        panel, vectors = _reflected_panel(panel, mul(block, PANEL), PANEL)
+        vectors = movedim(reshape(vectors, (PANEL, *batch, tall)), 0, -1)
+        products = matmul(turned(vectors), vectors)
+        sizes = matmul(turned(vectors), upper)
+        sizes = substituted(turned(products), sizes, upper=False, unit=True)
+        upper = where(gt(along, block), sub(upper, matmul(vectors, sizes)), upper)
+        return where(eq(along, block), repeated(panel, -1, wide), upper), (vectors, products)
+
+    def back(q: Node, now: Any) -> tuple[Node, tuple[()]]:
+        vectors, products = now
+        sizes = substituted(products, matmul(turned(vectors), q), upper=True, unit=True)
+        return sub(q, matmul(vectors, sizes)), ()
+
+    upper, kept = scan(step, stretched(a, tall, wide), iota(count, int64))
+    start = expand(eye(tall, width, dtype=a.dtype), (*batch, tall, width))
+    q, _ = scan(back, start, kept, reverse=True)
+    upper = narrow(narrow(upper, -2, 0, width), -1, 0, columns)
+    return [narrow(q, -2, 0, rows), triu(upper)]
+
+
+def _reflected_panel(a: Node, first: Node, steps: Dim) -> tuple[Node, Node]:
+    """Columns whose diagonal begins in row `first` with zeros below it, and the vectors of the
+    reflections that do it, in a new first dimension.
+
     Trip j reflects what is below the diagonal of column j onto it: H = 1 - v v^T (2 / v^T v), with
     v = x + sign(x_j) |x| e_j, which cancels nothing. A column with nothing below the diagonal stays
-    as it is. A second loop, backwards, applies the reflections to the first columns of 1.
+    as it is.
     """
     rows, columns = a.shape[-2:]
     down = column_of(iota(rows, int64))
 
     def step(upper: Node, place: Node) -> tuple[Node, Node]:
+        row = add(place, first)
         column = at(upper, place, -1)
-        below = where(gt(down, place), column, 0)
+        below = where(gt(down, row), column, 0)
         scale = reduce("max", abs_(below), -2, True)
-        corner = at(column, place, -2)
+        corner = at(column, row, -2)
         flat = eq(scale, 0)
         scale = where(flat, 1, alu(ops.MAX, scale, abs_(corner)))
         below, corner = div(below, scale), div(corner, scale)
         squares = reduce("add", mul(below, below), -2, True)
         length = sqrt(add(squares, mul(corner, corner)))
         signed = where(lt(corner, 0), neg(length), length)
-        vector = where(eq(down, place), add(corner, signed), below)
+        vector = where(eq(down, row), add(corner, signed), below)
         norm = add(squares, mul(add(corner, signed), add(corner, signed)))
         # normalized so that H = 1 - v v^T
         vector = where(flat, 0, div(vector, sqrt(div(norm, 2))))
-        vector = where(ge(down, place), vector, 0)
+        vector = where(ge(down, row), vector, 0)
         upper = sub(upper, mul(vector, matmul(turned(vector), upper)))
-        exact = where(
-            flat, at(upper, place, -1), where(eq(down, place), neg(mul(signed, scale)), 0)
-        )
-        here = logical_and(eq(iota(columns, int64), place), ge(down, place))
+        exact = where(flat, at(upper, place, -1), where(eq(down, row), neg(mul(signed, scale)), 0))
+        here = logical_and(eq(iota(columns, int64), place), ge(down, row))
         return where(here, exact, upper), vector
 
-    steps = shapes.least(rows, columns)
-    upper, vectors = scan(step, a, iota(steps, int64))
-
-    def back(q: Node, vector: Node) -> tuple[Node, tuple[()]]:
-        return sub(q, mul(vector, matmul(turned(vector), q))), ()
-
-    start = expand(eye(rows, width, dtype=a.dtype), (*a.shape[:-2], rows, width))
-    q, _ = scan(back, start, vectors, reverse=True)
-    return [q, triu(narrow(upper, -2, 0, width))]
+    return scan(step, a, iota(steps, int64))
 
 
 def _qr_tangent(

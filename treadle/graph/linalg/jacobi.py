@@ -42,14 +42,19 @@ from treadle.graph.elementwise import (
     sub,
 )
 from treadle.graph.functions import sqrt
-from treadle.graph.linalg.factors import column_of, inverse_order, reflected, turned
+from treadle.graph.linalg.factors import inverse_order, reflected, turned
+from treadle.graph.linalg.panels import column_of
+from treadle.graph.linear import matmul
 from treadle.graph.loops import while_loop
-from treadle.graph.movement import cat, diagonal, narrow, roll, tril
+from treadle.graph.movement import cat, diagonal, movedim, narrow, roll, transpose, tril
+from treadle.graph.scan import scan
 from treadle.ir import ops
 from treadle.ir.dtype import bool_, int64
 from treadle.ir.node import Node
 
 SWEEPS = 30  # convergence is quadratic; about ten are needed for any size
+BLOCK = 16  # rows
+WHOLE = 64  # up to here rows are rotated one by one
 
 
 def known_sizes(name: str, x: Node) -> tuple[int, int]:
@@ -81,23 +86,25 @@ def _halves(x: Node, axis: int) -> tuple[Node, Node]:
     return narrow(x, axis, 0, size // 2), narrow(x, axis, size // 2, size)
 
 
-def _rotated(x: Node, cosine: Node, sine: Node) -> Node:
-    """Each pair of rows rotated."""
+def _rotated(x: Node, sine: Node, half: Node) -> Node:
+    """Each pair of rows rotated: as a change of x by s (y - t x), whose rounding leaves the lengths
+    of rows alone on average; c x + s y would let them grow. Source: Rutishauser, "The Jacobi method
+    for real symmetric matrices", 1966."""
     partner = roll(x, x.shape[-2] // 2, -2)
-    c = column_of(cat([cosine, cosine], dim=-1))
-    s = column_of(cat([neg(sine), sine], dim=-1))
-    return contiguous(add(mul(c, x), mul(s, partner)))
+    s, t = (column_of(cat([neg(y), y], dim=-1)) for y in (sine, half))
+    return contiguous(add(x, mul(s, sub(partner, mul(t, x)))))
 
 
 def _angles(first: Node, second: Node, product: Node) -> tuple[Node, Node]:
-    """Cosine and sine of the smaller rotation that makes [[first, product], [product, second]]
-    diagonal."""
+    """The sine, and the tangent of half the angle, of the smaller rotation that makes [[first,
+    product], [product, second]] diagonal."""
     none = eq(product, 0)
     ratio = div(sub(second, first), mul(where(none, 1, product), 2))
     size = div(1, add(abs_(ratio), sqrt(add(mul(ratio, ratio), 1))))
     tangent = where(none, 0, where(lt(ratio, 0), neg(size), size))
     cosine = div(1, sqrt(add(mul(tangent, tangent), 1)))
-    return cosine, mul(tangent, cosine)
+    sine = mul(tangent, cosine)
+    return sine, div(sine, add(cosine, 1))
 
 
 def _to_even(x: Node, axes: Sequence[int]) -> Node:
@@ -108,6 +115,79 @@ def _to_even(x: Node, axes: Sequence[int]) -> Node:
     for axis in axes:
         amounts[axis] = (0, size % 2)
     return pad(x, amounts)
+
+
+# ---- rounds of blocks ----------------------------------------------------------------------------
+def _blocks(size: int) -> int:
+    """How many blocks of rows a matrix is cut into; an even number."""
+    return 2 * -(-size // (2 * BLOCK))
+
+
+def _lengthened(x: Node, axes: Sequence[int]) -> Node:
+    """With rows (and columns) of zeros until there are as many as the blocks have."""
+    size = x.shape[axes[0]]
+    assert isinstance(size, int)
+    amounts = [(0, 0)] * len(x.shape)
+    for axis in axes:
+        amounts[axis] = (0, _blocks(size) * BLOCK - size)
+    return pad(x, amounts)
+
+
+def _paired(x: Node) -> Node:
+    """(.., n, m) -> (.., pairs, 2 BLOCK, m): each block of the upper half above its partner."""
+    *batch, size, columns = x.shape
+    pairs = size // (2 * BLOCK)
+    cut = reshape(x, (*batch, 2, pairs, BLOCK, columns))
+    return reshape(transpose(cut, -4, -3), (*batch, pairs, 2 * BLOCK, columns))
+
+
+def _apart(x: Node) -> Node:
+    """The inverse of `_paired`, with the blocks in their places for the next round."""
+    *batch, pairs, both, columns = x.shape
+    cut = transpose(reshape(x, (*batch, pairs, 2, BLOCK, columns)), -4, -3)
+    blocks = reshape(cut, (*batch, 2 * pairs, BLOCK * columns))
+    return contiguous(reshape(_moved_on(blocks, -2), (*batch, pairs * both, columns)))
+
+
+def _diagonal_pairs(a: Node) -> Node:
+    """The square matrix of each pair of blocks: (.., n, n) -> (.., pairs, 2 BLOCK, 2 BLOCK)."""
+    *batch, size, _ = a.shape
+    count = size // BLOCK
+    cut = reshape(a, (*batch, count, BLOCK, count, BLOCK))
+    own = movedim(diagonal(cut, 0, -4, -2), -1, -3)
+    beside = movedim(diagonal(cut, count // 2, -4, -2), -1, -3)
+    first, second = narrow(own, -3, 0, count // 2), narrow(own, -3, count // 2, count)
+    upper = cat([first, beside], dim=-1)
+    return cat([upper, cat([turned(beside), second], dim=-1)], dim=-2)
+
+
+def _swept(a: Node) -> Node:
+    """The rotations of a sweep over small symmetric matrices, as orthogonal matrices Q: those of
+    Q a Q^T are nearer to diagonal ones. After a sweep all rows are in their places again."""
+    width = a.shape[-1]
+    start = expand(eye(width, dtype=a.dtype), a.shape)
+    step = lambda carry, _: (_turned_pair(*carry), ())  # noqa: E731
+    vectors: Node = scan(step, (contiguous(a), start), length=width - 1)[0][1]
+    return _orthonormal(vectors)
+
+
+def _orthonormal(q: Node) -> Node:
+    """The orthogonal matrix beside one that is orthogonal but for rounding: a step of Newton's and
+    Schulz's iteration, q + (1 - q q^T) q / 2."""
+    rest = sub(eye(q.shape[-2], dtype=q.dtype), matmul(q, turned(q)))
+    return contiguous(add(q, mul(matmul(contiguous(rest), q), 0.5)))
+
+
+def _turned_pair(a: Node, vectors: Node) -> tuple[Node, Node]:
+    """A round: every pair of rows and columns of a rotated until their element is 0, the pairs of
+    `vectors` likewise, and all moved on."""
+    half = a.shape[-1] // 2
+    first, second = _halves(diagonal(a, 0, -2, -1), -1)
+    upper = narrow(a, -2, 0, half)
+    angles = _angles(first, second, diagonal(upper, half, -2, -1))
+    a = _rotated(turned(_rotated(a, *angles)), *angles)
+    a = _moved_on(_moved_on(a, -2), -1)
+    return a, _moved_on(_rotated(vectors, *angles), -2)
 
 
 def _epsilon(x: Node) -> float:
@@ -149,38 +229,44 @@ def eigen(x: Node) -> list[Node]:
     scale = _scale(tril(x))
     a = div(add(tril(x), turned(tril(x, -1))), scale)
     start = expand(eye(size, dtype=x.dtype), a.shape)
-    a, start = _to_even(a, (-2, -1)), _to_even(start, (-2, -1))
-    width = size + size % 2
-    if width > size:  # the vector of the row that was added, by which it is found again
-        last = logical_and(eq(iota(width, int64), size), eq(column_of(iota(width, int64)), size))
-        start = where(last, 1, start)
+    longer = _to_even if size <= WHOLE else _lengthened
+    a, vectors = _diagonalized(longer(a, (-2, -1)), longer(start, (-2,)))
+    values = diagonal(a, 0, -2, -1)
+    # the vectors of rows that were added have nothing in the places of the others
+    added = eq(reduce("add", mul(vectors, vectors), -1), 0)
+    order = _order(where(added, math.inf, values), descending=False)
+    values = narrow(gather(values, order, -1), -1, 0, size)
+    vectors = narrow(_taken(vectors, order), -2, 0, size)
+    return [mul(values, reshape(scale, (*scale.shape[:-2], 1))), turned(vectors)]
+
+
+def _diagonalized(a: Node, start: Node) -> tuple[Node, Node]:
+    """A symmetric matrix rotated until it is diagonal, and the same rotations of the rows of
+    `start`."""
+    width = a.shape[-1]
+    assert isinstance(width, int)
+    in_blocks = width > WHOLE
+    rounds = _blocks(width) - 1 if in_blocks else width - 1
     off_diagonal = ne(iota(width, int64), column_of(iota(width, int64)))
-    bound = mul(sqrt(reduce("add", mul(a, a), (-2, -1))), _epsilon(x))
+    bound = mul(sqrt(reduce("add", mul(a, a), (-2, -1))), (2 if in_blocks else 1) * _epsilon(a))
 
     def goes_on(carry: Any) -> Node:
         number, a, _ = carry
         rest = reduce("max", where(off_diagonal, abs_(a), 0), (-2, -1))
         unfinished = reduce("or", gt(rest, bound)) if rest.shape else gt(rest, bound)
-        return logical_and(lt(number, SWEEPS * (width - 1)), unfinished)
+        return logical_and(lt(number, SWEEPS * rounds), unfinished)
 
     def turn(carry: Any) -> Any:
         number, a, vectors = carry
-        first, second = _halves(diagonal(a, 0, -2, -1), -1)
-        upper = narrow(a, -2, 0, width // 2)
-        cosine, sine = _angles(first, second, diagonal(upper, width // 2, -2, -1))
-        a = _rotated(turned(_rotated(a, cosine, sine)), cosine, sine)
-        a = _moved_on(_moved_on(a, -2), -1)
-        return add(number, 1), a, _moved_on(_rotated(vectors, cosine, sine), -2)
+        if not in_blocks:
+            return add(number, 1), *_turned_pair(a, vectors)
+        turn = _swept(_diagonal_pairs(a))
+        for _ in range(2):
+            a = turned(_apart(matmul(turn, _paired(a))))
+        return add(number, 1), contiguous(a), _apart(matmul(turn, _paired(vectors)))
 
     _, a, vectors = while_loop(goes_on, turn, (const(0, int64), a, start))
-    values = diagonal(a, 0, -2, -1)
-    keys = values
-    if width > size:
-        keys = where(eq(reshape(narrow(vectors, -1, size, width), keys.shape), 1), math.inf, keys)
-    order = _order(keys, descending=False)
-    values = narrow(gather(values, order, -1), -1, 0, size)
-    vectors = narrow(narrow(_taken(vectors, order), -2, 0, size), -1, 0, size)
-    return [mul(values, reshape(scale, (*scale.shape[:-2], 1))), turned(vectors)]
+    return a, vectors
 
 
 # ---- singular values -----------------------------------------------------------------------------
@@ -197,7 +283,8 @@ def singular(x: Node, is_full: bool) -> list[Node]:
         return [u, diagonal(x, 0, -2, -1), narrow(x, -2, 0, 0)]
     scale = _scale(x)
     start = expand(eye(columns, dtype=x.dtype), (*x.shape[:-2], columns, columns))
-    parts, vectors = _orthogonal(_to_even(turned(div(x, scale)), (-2,)), _to_even(start, (-2,)))
+    longer = _to_even if columns <= WHOLE else _lengthened
+    parts, vectors = _orthogonal(longer(turned(div(x, scale)), (-2,)), longer(start, (-2,)))
     squares = reduce("add", mul(parts, parts), -1)
     added = eq(reduce("add", mul(vectors, vectors), -1), 0)
     order = _order(where(added, -1, squares), descending=True)
@@ -213,31 +300,48 @@ def singular(x: Node, is_full: bool) -> list[Node]:
 
 
 def _orthogonal(parts: Node, vectors: Node) -> tuple[Node, Node]:
-    """The rows rotated until all are orthogonal, and the same rotations of `vectors`."""
+    """The rows rotated until all are orthogonal, and the same rotations of `vectors`: a sweep goes
+    on to another if it found two rows whose product is more than rounding makes of it."""
     width = parts.shape[-2]
     assert isinstance(width, int)
+    in_blocks = width > WHOLE
+    rounds = _blocks(width) - 1 if in_blocks else width - 1
     epsilon = _epsilon(parts)
-    whole = mul(reduce("add", mul(parts, parts), (-2, -1), True), epsilon)
-    small = reshape(whole, (*whole.shape[:-2], 1))
+    small = mul(reduce("add", mul(parts, parts), (-2, -1), True), epsilon)
     bound = epsilon * max(4, width) ** 0.5
 
     def goes_on(carry: Any) -> Node:
         number, unfinished, _, _ = carry
-        inside = ne(remainder(number, width - 1), 0)
+        inside = ne(remainder(number, rounds), 0)
         more = logical_or(logical_or(eq(number, 0), inside), unfinished)
-        return logical_and(lt(number, SWEEPS * (width - 1)), more)
+        return logical_and(lt(number, SWEEPS * rounds), more)
 
-    def turn(carry: Any) -> Any:
-        number, unfinished, parts, vectors = carry
+    def by_rows(parts: Node, vectors: Node) -> tuple[Node, Node, Node]:
         upper, lower = _halves(parts, -2)
         first, second = (reduce("add", mul(half, half), -1) for half in (upper, lower))
         product = reduce("add", mul(upper, lower), -1)
-        size = add(mul(sqrt(first), sqrt(second)), small)
-        rotated_now = reduce("or", gt(abs_(product), mul(size, bound)))
-        inside = ne(remainder(number, width - 1), 0)  # a sweep begins with none
-        unfinished = logical_or(logical_and(unfinished, inside), rotated_now)
+        size = add(mul(sqrt(first), sqrt(second)), reshape(small, (*small.shape[:-2], 1)))
+        large = gt(abs_(product), mul(size, bound))
         angles = _angles(first, second, product)
         parts, vectors = (_moved_on(_rotated(x, *angles), -2) for x in (parts, vectors))
+        return large, parts, vectors
+
+    def by_blocks(parts: Node, vectors: Node) -> tuple[Node, Node, Node]:
+        pairs = _paired(parts)
+        products = contiguous(matmul(pairs, turned(pairs)))
+        lengths = sqrt(diagonal(products, 0, -2, -1))
+        least = reshape(small, (*small.shape, 1))
+        size = add(mul(column_of(lengths), reshape(lengths, (*lengths.shape[:-1], 1, -1))), least)
+        number = iota(2 * BLOCK, int64)
+        large = logical_and(gt(abs_(products), mul(size, bound)), ne(number, column_of(number)))
+        turn = _swept(products)
+        return large, _apart(matmul(turn, pairs)), _apart(matmul(turn, _paired(vectors)))
+
+    def turn(carry: Any) -> Any:
+        number, unfinished, parts, vectors = carry
+        large, parts, vectors = (by_blocks if in_blocks else by_rows)(parts, vectors)
+        inside = ne(remainder(number, rounds), 0)  # a sweep begins with none
+        unfinished = logical_or(logical_and(unfinished, inside), reduce("or", large))
         return add(number, 1), unfinished, parts, vectors
 
     carry = (const(0, int64), const(False, bool_), parts, vectors)

@@ -7,8 +7,9 @@ from typing import Any, NoReturn
 from treadle.graph import shapes
 from treadle.graph.build import broadcast_shapes, cast, const, expand, reshape
 from treadle.graph.elementwise import mul, sub
-from treadle.graph.linalg.factors import column_of, qr, turned
+from treadle.graph.linalg.factors import qr, turned
 from treadle.graph.linalg.formula import floating, matrices
+from treadle.graph.linalg.panels import column_of
 from treadle.graph.linalg.spectral import matrix_rank, pinv, svdvals
 from treadle.graph.linalg.triangular import solved
 from treadle.graph.linear import matmul

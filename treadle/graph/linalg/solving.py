@@ -23,8 +23,9 @@ from treadle.graph.call import Parts, Rule
 from treadle.graph.creation import eye
 from treadle.graph.elementwise import abs_, add, eq, gt, logical_and, mul, ne, neg, sign
 from treadle.graph.functions import log
-from treadle.graph.linalg.factors import column_of, inverse_order, lu_parts, turned
+from treadle.graph.linalg.factors import inverse_order, lu_parts, turned
 from treadle.graph.linalg.formula import Formula, floating, opaque, results, square
+from treadle.graph.linalg.panels import column_of
 from treadle.graph.linalg.triangular import substituted
 from treadle.graph.linear import matmul
 from treadle.graph.movement import diagonal

@@ -9,9 +9,10 @@ from treadle.graph import shapes
 from treadle.graph.build import const, constant_of, iota, pad, reduce, reshape, where, zeros_like
 from treadle.graph.call import Parts, transposed
 from treadle.graph.elementwise import add, div, eq, gt, maximum, mul, neg, sub
-from treadle.graph.linalg.factors import column_of, turned
+from treadle.graph.linalg.factors import turned
 from treadle.graph.linalg.formula import Formula, matrices, opaque, results, square
 from treadle.graph.linalg.jacobi import eigen, known_sizes, singular
+from treadle.graph.linalg.panels import column_of
 from treadle.graph.linear import matmul
 from treadle.graph.movement import diagonal, narrow
 from treadle.graph.public import public

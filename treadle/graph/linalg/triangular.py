@@ -1,4 +1,4 @@
-"""Systems with a triangular matrix, by substitution: one loop over the rows."""
+"""Systems with a triangular matrix, by substitution: one loop over blocks of rows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from treadle.graph import shapes
-from treadle.graph.build import broadcast_shapes, const, expand, iota, reshape, where
+from treadle.graph.build import (
+    broadcast_shapes,
+    const,
+    contiguous,
+    expand,
+    iota,
+    reshape,
+    where,
+)
 from treadle.graph.call import Parts, Rule
-from treadle.graph.elementwise import add, div, eq, neg, sub
+from treadle.graph.elementwise import add, div, eq, floor_divide, neg, sub
 from treadle.graph.linalg.formula import matrices, opaque, results
+from treadle.graph.linalg.panels import (
+    PANEL,
+    block_of,
+    column_of,
+    cut,
+    panels,
+    repeated,
+    stretched,
+    with_ones,
+)
 from treadle.graph.linear import matmul
-from treadle.graph.movement import diagonal, movedim, transpose, tril, triu
+from treadle.graph.movement import diagonal, movedim, narrow, transpose, tril, triu
 from treadle.graph.public import public
 from treadle.graph.scan import scan
 from treadle.graph.shapes import text
@@ -20,14 +38,34 @@ from treadle.ir.node import Node
 
 
 def substituted(a: Node, b: Node, upper: bool, unit: bool) -> Node:
-    """x with a @ x == b, of which only the triangle is read: a loop that finds a row of x per trip.
+    """x with a @ x == b, of which only the triangle is read: a loop that finds a block of rows of x
+    per trip, from a product with those that are known; those that are not known yet are 0."""
+    size = b.shape[-2]
+    count = panels(size)
+    if count == 1:
+        return _by_rows(a, b, upper, unit)
+    width = count * PANEL
+    a = with_ones(triu(a) if upper else tril(a), width)
+    b = stretched(b, width, b.shape[-1])
+    number = column_of(floor_divide(iota(width, int64), PANEL))
 
-    Row i is (b_i - sum of a_ij x_j over the rows that are known) / a_ii; those that are not known
-    yet are 0.
-    """
+    def step(x: Node, now: Any) -> tuple[Node, tuple[()]]:
+        block, factors, wanted = now
+        rest = contiguous(sub(wanted, matmul(factors, x)))
+        found = _by_rows(contiguous(block_of(factors, block, -1)), rest, upper, unit)
+        return where(eq(number, block), repeated(found, -2, width), x), ()
+
+    parts = (iota(count, int64), cut(a, -2), cut(b, -2))
+    x: Node = scan(step, const(0, b.dtype, b.shape), parts, reverse=upper)[0]
+    return narrow(x, -2, 0, size)
+
+
+def _by_rows(a: Node, b: Node, upper: bool, unit: bool) -> Node:
+    """The same, a row of x per trip: row i is (b_i - sum of a_ij x_j over the rows that are known)
+    / a_ii."""
     size = b.shape[-2]
     strict = triu(a, 1) if upper else tril(a, -1)
-    number = reshape(iota(size, int64), (size, 1))
+    number = column_of(iota(size, int64))
     parts: tuple[Node, ...] = (iota(size, int64), movedim(strict, -2, 0), movedim(b, -2, 0))
     if not unit:
         parts = (*parts, movedim(diagonal(a, 0, -2, -1), -1, 0))
