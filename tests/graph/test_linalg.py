@@ -104,7 +104,9 @@ def test_repeated_eigenvalues():
 
 
 @pytest.mark.parametrize("is_full", [True, False])
-@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (4, 2), (2, 5), (3, 5, 5), (2, 7, 3), (33, 20), (130, 97)])
+@pytest.mark.parametrize(
+    "shape", [(0, 3), (1, 1), (4, 2), (2, 5), (3, 5, 5), (2, 7, 3), (33, 20), (130, 97)]
+)
 def test_singular_values(shape, is_full):
     a = np.random.default_rng(4).standard_normal(shape)
     if shape[-1] > 2:
