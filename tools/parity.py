@@ -4,12 +4,17 @@
     python tools/parity.py softmax sort    these names, with every miss
     python tools/parity.py --write sort    and write what became of them, beside the other names
     python tools/parity.py --check         fail if a name passes fewer samples than parity.txt says
+    python tools/parity.py --record        some samples of every name, for `make test`
 
 A *sample* is one call of `torch.testing._internal.common_methods_invocations.op_db`, in one dtype:
 its value, and for floating dtypes the gradient of every input for a random cotangent. Values are
-judged in dtype, shape, and number (within the rounding of the dtype). It runs on the interpreter,
-which gives the meaning of every operation; `--device CPU` runs it compiled. `make test-full` tries
-a part of the samples (tests/parity/test_samples.py).
+judged in dtype, shape, and number (within the rounding of the dtype). Where PyTorch rounds on the
+way (halves mostly), its own answer in float64 for the same numbers, rounded once, counts as well;
+how often only that agreed is written beside. It runs on the interpreter, which gives the meaning
+of every operation; `--device CPU` runs it compiled. `make test` tries what was recorded
+(tests/face/test_recorded.py), `make test-full` a part of all (tests/parity/test_samples.py).
+
+`parity_rules.py` has the tables of what is called and compared, `parity_calls.py` the judgement.
 """
 
 from __future__ import annotations
@@ -26,164 +31,35 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import parity_rules as rules
+from parity_calls import Array, Call, Expected, Slow, Writer, flat, judge
 
-import treadle
-from treadle import Tensor, config, nn
+from treadle import config, nn
 
 ROOT = Path(__file__).resolve().parent.parent
 COUNTS = ROOT / "tools" / "parity.txt"
 PAGE = ROOT / "docs" / "parity.md"
+RECORDED = ROOT / "tests" / "face" / "recorded.npz"
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
-# relative and absolute tolerance of a value, and of a gradient (whose cotangents add up)
-TOLERANCES = {"float64": (1e-7, 1e-7), "float32": (2e-4, 2e-5), "float16": (5e-3, 5e-3),
-              "bfloat16": (4e-2, 4e-2)}  # fmt: skip
-# names for which PyTorch rounds on the way (ours round once, at the result), or whose small
-# elements are what remains of large ones (matrix_exp): how much looser
-LOOSE = {
-    "addbmm": 20,
-    "logcumsumexp": 20,  # its derivative takes logarithms of differences; ours is nearer float64
-    "matrix_exp": 10,
-    "nn.functional.conv_transpose2d": 10,
-    "nn.functional.conv_transpose3d": 10,
-    "nn.functional.soft_margin_loss": 20,
-}
 SECONDS = 10  # for one sample
 PATIENCE = 6  # samples of one name that may be too slow; then the rest counts as missed
-SAMPLES = 24  # of one name and dtype; of more, every n-th
-
-# ---- which names ---------------------------------------------------------------------------------
-# op_db's names that treadle has for something else, or with another meaning by decision
-SKIPPED = {
-    "gradient": "x.gradient(*targets) is the derivative (API), torch.gradient a finite difference",
-    "normal": "Tensor.normal(*shape, mean, std) is tinygrad's",
-    "uniform": "Tensor.uniform(*shape, low, high) is tinygrad's",
-    "empty_strided": "tensors have no strides",
-    "to_sparse": "there are no sparse tensors",
-    "resize_": "a tensor keeps its shape",
-    "linalg.eig": "there are no complex numbers",
-    "linalg.eigvals": "there are no complex numbers",
-}
-# how a call is brought into treadle's form, where docs/differences.md says that they differ
-CALLED: dict[str, Callable[..., Any]] = {
-    "nn.functional.embedding": lambda w, i, **k: nn.functional.embedding(i, w, **k),
-    "nn.functional.embedding_bag": lambda w, i, **k: nn.functional.embedding_bag(i, w, **k),
-    "T": lambda x: x.T,
-    "mT": lambda x: x.mT,
-    "H": lambda x: x.H,
-    "mH": lambda x: x.mH,
-    "where": lambda x, c, y: treadle.where(c, x, y),
-    "einsum": lambda tensors, equation: Tensor.einsum(equation, *tensors),
-    # PyTorch's samples of rank k are given as two factors
-    "linalg.pinv": lambda x, *b, **k: treadle.linalg.pinv(x @ b[0].mT if b else x, **k),
-    "zero_": lambda x: _detached(x).zero_(),
-    "fill": lambda x, value: _detached(x).fill_(value),
-}
-
-
-def _detached(x: Tensor) -> Tensor:
-    """A copy to be changed in place."""
-    return x.detach().clone()
-
-
-# what is drawn at random cannot agree: shape and dtype are compared
-RANDOM = frozenset(
-    (
-        "bernoulli",
-        "multinomial",
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "randint",
-        "randn",
-        "empty",
-        "empty_like",
-        "new_empty",
-        "nn.functional.dropout",
-        "nn.functional.dropout2d",
-        "nn.functional.dropout3d",
-        "nn.functional.alpha_dropout",
-        "nn.functional.feature_alpha_dropout",
-        "nn.functional.rrelu",
-        "nn.functional.multi_head_attention_forward",  # every sample has dropout
-    )
-)
-# dtypes in which PyTorch's differences wrap; ours are taken in floating point
-WRAPPING = {
-    "cumulative_trapezoid": "uint8",
-    "nn.functional.margin_ranking_loss": "uint8",
-    "nn.functional.pairwise_distance": "uint8",
-    "nn.functional.triplet_margin_loss": "uint8",
-    "nn.functional.triplet_margin_with_distance_loss": "uint8",
-    "trapezoid": "uint8",
-    "trapz": "uint8",
-}
-# tried in place on a detached copy
-IN_PLACE = frozenset(("zero_", "fill"))
-# whose gradients are not compared: nextafter is a step of one unit in the last place; PyTorch's
-# ctc_loss gives the derivative by the scores that log_softmax is taken of (tests/graph/test_ctc.py)
-# and its derivative by a Cholesky factor is not zero in the triangle that is not read
-WITHOUT_GRADIENT = frozenset(
-    ("nextafter", "nn.functional.ctc_loss", "cholesky_solve", "cholesky_inverse")
-)
-# loops of many steps, which the interpreter does one by one
-COMPILED = frozenset(
-    (
-        "argsort",
-        "median",
-        "mode",
-        "msort",
-        "nanmedian",
-        "nn.functional.conv_transpose3d",
-        "sort",
-        "topk",
-        "unique",
-        "unique_consecutive",
-        "nn.functional.ctc_loss",
-        "linalg.cond",
-        "linalg.eigh",
-        "linalg.eigvalsh",
-        "linalg.lstsq",
-        "linalg.matrix_norm",
-        "linalg.norm",
-        "linalg.svd",
-        "linalg.svdvals",
-        "linalg.pinv",
-        "linalg.matrix_rank",
-        "pinverse",
-        "svd",
-    )
-)
-# PyTorch's result as docs/differences.md says that ours is
-THEIRS: dict[str, Callable[[Any], Any]] = {
-    "max": lambda r: r[0] if isinstance(r, tuple) else r,  # values only
-    "min": lambda r: r[0] if isinstance(r, tuple) else r,
-    "all": lambda r: r.bool(),  # bool for uint8 too
-    "any": lambda r: r.bool(),
-}
-# results that are unique only up to a choice (signs, bases): what is compared instead
-UNIQUE: dict[str, Callable[[Any], Any]] = {
-    "kthvalue": lambda r: r[:1],  # which of equals is chosen
-    "topk": lambda r: r[:1],
-    "linalg.eigh": lambda r: [r[0], r[1].abs()],
-    "svd": lambda r: [r[0][..., : r[1].shape[-1]].abs(), r[1], r[2][..., : r[1].shape[-1]].abs()],
-    "linalg.lstsq": lambda r: r[:2],  # of one variant PyTorch's samples keep these
-    "linalg.svd": lambda r: [
-        r[0][..., : r[1].shape[-1]].abs(),
-        r[1],
-        r[2][..., : r[1].shape[-1], :].abs(),
-    ],
-}
+SAMPLES = 48  # of one name and dtype; of more, every n-th
+DRAWS = 60  # how often PyTorch is asked whether what it draws is always the same
+ELEMENTS = 2000  # of a sample that is recorded
 
 
 @dataclass
 class Tally:
-    """What became of the samples of one name."""
+    """What became of the samples of one name. once: how many agree only with what PyTorch gives
+    in float64."""
 
     total: int = 0
     passed: int = 0
     gradients: int = 0
+    once: int = 0
     misses: Counter[str] = field(default_factory=Counter)
     slow: int = 0
 
@@ -198,199 +74,218 @@ def known_names() -> dict[str, list[Any]]:
 
     names: dict[str, list[Any]] = {}
     for info in op_db:
-        if info.name not in SKIPPED and resolve(info.name) is not None:
+        if info.name not in rules.SKIPPED and rules.resolve(info.name) is not None:
             names.setdefault(info.name, []).append(info)
     return dict(sorted(names.items()))
 
 
-def resolve(name: str) -> Callable[..., Any] | None:
-    """What a user calls for this name of PyTorch's: a method of Tensor, or a function of the
-    module that has PyTorch's name for it. None: treadle has no such name."""
-    if name in CALLED:
-        return CALLED[name]
-    if name.startswith("nn.functional."):
-        return getattr(nn.functional, name.removeprefix("nn.functional."), None)
-    if name.startswith(("linalg.", "fft.")):
-        module, _, short = name.partition(".")
-        return getattr(getattr(treadle, module, None), short, None)
-    if "." in name:
-        return None
-    return getattr(Tensor, name, None) or getattr(treadle, name, None)
-
-
-# ---- values both ways ----------------------------------------------------------------------------
-class Inputs:
-    """Copies of a sample's arguments for treadle; `pairs`: (theirs, ours) of every tensor."""
-
-    def __init__(self, device: str, gradients: bool) -> None:
-        self.device = device
-        self.gradients = gradients
-        self.pairs: list[tuple[Any, Tensor]] = []
-
-    def convert(self, value: Any) -> Any:
-        import torch
-
-        if isinstance(value, torch.Tensor):
-            wants = self.gradients and value.requires_grad
-            ours = tensor(value, self.device, wants)
-            self.pairs.append((value, ours))
-            return ours
-        if isinstance(value, torch.dtype):
-            return str(value).removeprefix("torch.")
-        if isinstance(value, torch.Size):
-            return tuple(value)
-        if isinstance(value, torch.nn.PairwiseDistance):
-            return nn.functional.pairwise_distance
-        if isinstance(value, list | tuple):
-            return type(value)([self.convert(each) for each in value])
-        if isinstance(value, dict):
-            return {key: self.convert(each) for key, each in value.items()}
-        return value
-
-
-def tensor(value: Any, device: str, requires_grad: bool) -> Tensor:
-    """PyTorch's tensor as treadle's."""
+# ---- PyTorch's side ------------------------------------------------------------------------------
+def _stable(x: Any, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     import torch
 
-    value = value.detach().resolve_conj()
-    if value.dtype is torch.bfloat16:
-        made = Tensor(value.float().numpy(), device=device).bfloat16()
-    else:
-        made = Tensor(value.numpy(), device=device)
-    return made.detach().realize().requires_grad_() if requires_grad else made
+    return torch.sort(x, dim=dim, descending=descending, stable=True)
 
 
-def flat(result: Any) -> list[Any]:
-    """The parts of a result that may be nested."""
-    if isinstance(result, tuple | list):
-        return [part for each in result for part in flat(each)]
-    return [result]
+def _ctc_loss(x: Any, *arguments: Any, **named: Any) -> Any:
+    import torch
+
+    return torch.nn.functional.ctc_loss(x.log_softmax(-1), *arguments, **named)
 
 
-def array(value: Any) -> np.ndarray:
-    """A tensor of either library as an array; halves exactly, as float32."""
-    if isinstance(value, Tensor):
-        return np.asarray((value.float() if value.dtype.name == "bfloat16" else value).numpy())
+# how PyTorch is called, if not by the name: sorting is stable here, which PyTorch's is if asked
+PYTORCH: dict[str, Callable[..., Any]] = {
+    "sort": _stable,
+    "argsort": lambda *a, **k: _stable(*a, **k)[1],
+    "msort": lambda x: _stable(x, 0)[0],
+    "nn.functional.ctc_loss": _ctc_loss,
+}
+
+
+def array_of(value: Any) -> Array:
+    """A tensor of PyTorch's as an Array."""
+    name = str(value.dtype).removeprefix("torch.")
+    wants = value.requires_grad
     value = value.detach().resolve_conj().resolve_neg()
-    return np.asarray((value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy())
+    numbers = (value.float() if name == "bfloat16" else value).numpy()
+    return Array(np.array(numbers), name, wants)
 
 
-def dtype_name(value: Any) -> str:
-    return str(value.dtype).removeprefix("torch.").removeprefix("dtypes.")
-
-
-def differs(ours: Any, theirs: Any, loose: int = 1, values: bool = True) -> str:
-    """How a result differs from PyTorch's, or ""."""
+def neutral(value: Any, wants: bool, leaves: list[Any]) -> Any:
+    """An argument of PyTorch's without PyTorch in it; `leaves` gets what asks for a gradient."""
     import torch
 
-    if not isinstance(theirs, torch.Tensor):
-        if isinstance(ours, Tensor):
-            return "a tensor where PyTorch gives a Python value"
-        return "" if ours == theirs else "another Python value"
-    if not isinstance(ours, Tensor):
-        return f"a {type(ours).__name__} where PyTorch gives a tensor"
-    if tuple(ours.shape) != tuple(theirs.shape):
-        return f"shape {tuple(ours.shape)}, PyTorch {tuple(theirs.shape)}"
-    if dtype_name(ours) != dtype_name(theirs):
-        return f"dtype {dtype_name(ours)}, PyTorch {dtype_name(theirs)}"
-    if not values:
-        return ""
-    relative, absolute = TOLERANCES.get(dtype_name(theirs), (0, 0))
-    a, b = array(ours), array(theirs)
-    same = (
-        np.isclose(
-            a.astype(np.float64) if a.dtype.kind == "f" else a,
-            b.astype(np.float64) if b.dtype.kind == "f" else b,
-            rtol=relative * loose,
-            atol=absolute * loose,
-            equal_nan=True,
-        )
-        if relative
-        else a == b
-    )
-    return "" if bool(np.all(same)) else "other numbers"
+    if isinstance(value, torch.Tensor):
+        made = array_of(value)
+        made.requires_grad = wants and value.requires_grad
+        if made.requires_grad:
+            leaves.append(value)
+        return made
+    if isinstance(value, torch.dtype):
+        return str(value).removeprefix("torch.")
+    if isinstance(value, torch.Size):
+        return tuple(value)
+    if isinstance(value, torch.nn.PairwiseDistance):
+        return nn.functional.pairwise_distance
+    if isinstance(value, list | tuple):
+        return type(value)([neutral(each, wants, leaves) for each in value])
+    if isinstance(value, dict):
+        return {key: neutral(each, wants, leaves) for key, each in value.items()}
+    return value
 
 
-# ---- one sample ----------------------------------------------------------------------------------
-class Slow(Exception):
-    """A sample took too long."""
+NOT_GIVEN = ("device", "layout", "memory_format", "pin_memory", "generator", "out")
 
 
-def judge(info: Any, sample: Any, device: str) -> tuple[str, bool]:
-    """(how the sample misses, or ""; whether gradients were compared)."""
+def call_of(info: Any, sample: Any) -> tuple[Call, list[Any]]:
+    """A sample as a call, and PyTorch's tensors that ask for a gradient in it."""
+    leaves: list[Any] = []
+    named = {key: each for key, each in sample.kwargs.items() if key not in NOT_GIVEN}
+    arguments = neutral((sample.input, *sample.args), True, leaves)
+    named = neutral(named, True, leaves)
+    if info.name in rules.IN_PLACE:
+        leaves.clear()
+    return Call(info.name, arguments, named), leaves
+
+
+def run_theirs(info: Any, sample: Any) -> Any:
+    function = PYTORCH.get(info.name, info.op)
+    return function(sample.input, *sample.args, **sample.kwargs)
+
+
+def _is_drawn(info: Any, sample: Any) -> bool:
+    """Whether PyTorch's result differs from draw to draw."""
     import torch
 
-    ours = resolve(info.name)
-    assert ours is not None
-    wants = torch.is_grad_enabled() and any(
-        isinstance(each, torch.Tensor) and each.requires_grad
-        for each in flat([sample.input, *sample.args, *sample.kwargs.values()])
-    )
-    inputs = Inputs(device, wants)
-    named = {
-        k: v
-        for k, v in sample.kwargs.items()
-        if k not in ("device", "layout", "memory_format", "pin_memory", "generator", "out")
-    }
-    given = inputs.convert((sample.input, *sample.args))
-    ours_named = inputs.convert(named)
+    first: list[Any] = []
+    reseed = torch.manual_seed
+    # op_db's functions call manual_seed(42) themselves, which is left out here
+    with patch.object(torch, "manual_seed", lambda seed: None):
+        for seed in range(DRAWS):
+            reseed(seed)
+            every = flat(run_theirs(info, sample))
+            found = [each for each in every if isinstance(each, torch.Tensor)]
+            first = first or found
+            if not all(map(torch.equal, first, found)):
+                return True
+    return False
+
+
+def expect(info: Any, sample: Any, leaves: list[Any], narrow: Expected | None = None) -> Expected:
+    """What PyTorch gives for a sample. narrow: what it gave in a narrower dtype, in which its
+    results are to be, for the same cotangents."""
+    import torch
+
     try:
-        theirs = info.op(sample.input, *sample.args, **sample.kwargs)
+        result = run_theirs(info, sample)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        try:
-            for part in flat(ours(*given, **ours_named)):
-                array(part)
-        except Slow:
-            raise
-        except Exception:
-            return "", False
-        return f"PyTorch raises: {str(error).splitlines()[0][:60]}", False
-    result = ours(*given, **ours_named)
-    a, b = flat(result), flat(THEIRS.get(info.name, lambda r: r)(theirs))
-    if info.name in UNIQUE:
-        a, b = flat(UNIQUE[info.name](a)), flat(UNIQUE[info.name](b))
-    if len(a) != len(b):
-        return f"{len(a)} results, PyTorch {len(b)}", False
-    values = info.name not in RANDOM and not sample.kwargs.get("dropout_p")
-    for mine, its in zip(a, b, strict=True):
-        miss = differs(mine, its, LOOSE.get(info.name, 1), values)
-        if miss:
-            return miss, False
-    if not wants or not values or info.name in IN_PLACE | WITHOUT_GRADIENT:
-        return "", False
+        return Expected(error=str(error).splitlines()[0][:60])
+    results = flat(rules.THEIRS.get(info.name, lambda r: r)(result))
+    if info.name in rules.UNIQUE:
+        results = flat(rules.UNIQUE[info.name](results))
+    values = info.name not in rules.UNDEFINED
+    values = values and not (info.name in rules.RANDOM and _is_drawn(info, sample))
+    expected = Expected(
+        [
+            _in_dtype(each, narrow.results[n] if narrow else None)
+            if isinstance(each, torch.Tensor)
+            else neutral(each, False, [])
+            for n, each in enumerate(results)
+        ],
+        values=values,
+    )
     flowing = [
-        (m, t)
-        for m, t in zip(a, b, strict=True)
-        if isinstance(t, torch.Tensor) and t.requires_grad and t.dtype.is_floating_point
+        isinstance(each, torch.Tensor) and each.requires_grad and each.dtype.is_floating_point
+        for each in results
     ]
-    if not flowing:
-        return "", False
-    drawn = np.random.default_rng(7)
-    cotangents = [drawn.standard_normal(tuple(t.shape)) for _, t in flowing]
-    leaves = [(t, o) for t, o in inputs.pairs if t.requires_grad and t.is_leaf]
-    expected = torch.autograd.grad(
-        [t for _, t in flowing],
-        [t for t, _ in leaves],
-        [torch.tensor(c, dtype=t.dtype) for c, (_, t) in zip(cotangents, flowing, strict=True)],
+    if not values or not leaves or not any(flowing):
+        expected.cotangents = [None] * len(results)
+        return expected
+    expected.cotangents = narrow.cotangents if narrow else _cotangents(results, flowing)
+    found = torch.autograd.grad(
+        [each for each, flows in zip(results, flowing, strict=True) if flows],
+        leaves,
+        [
+            torch.tensor(c.values, dtype=each.dtype)
+            for c, each in zip(expected.cotangents, results, strict=True)
+            if c is not None
+        ],
         allow_unused=True,
     )
-    loss = None
-    for cotangent, (mine, _) in zip(cotangents, flowing, strict=True):
-        part = (mine * Tensor(cotangent, device=device).cast(mine.dtype)).sum()
-        loss = part if loss is None else loss + part
-    if loss is None or not loss.requires_grad:
-        is_zero = all(its is None or not its.any() for its in expected)
-        return "" if is_zero else "no gradient flows", False
-    loss.backward()
-    for (_, mine), its in zip(leaves, expected, strict=True):
-        if its is None or (mine.grad is None and not its.any()):
-            continue
-        if mine.grad is None:
-            return "an input gets no gradient", False
-        miss = differs(mine.grad, its, 5 * LOOSE.get(info.name, 1))
-        if miss:
-            return f"gradient: {miss}", False
-    return "", True
+    expected.gradients = [
+        None if each is None else _in_dtype(each, narrow.gradients[n] if narrow else None)
+        for n, each in enumerate(found)
+    ]
+    if info.name in rules.FACTORS:
+        _leave_triangle(info.name, sample, leaves, expected)
+    return expected
+
+
+def _in_dtype(value: Any, narrow: Any) -> Array:
+    """A result of PyTorch's, rounded to the dtype that it has in the narrower call."""
+    import torch
+
+    if isinstance(narrow, Array):
+        value = value.detach().to(getattr(torch, narrow.dtype))
+    return array_of(value.detach())
+
+
+def _cotangents(results: list[Any], flowing: list[bool]) -> list[Array | None]:
+    import torch
+
+    drawn = np.random.default_rng(7)
+    found: list[Array | None] = []
+    for each, flows in zip(results, flowing, strict=True):
+        numbers = torch.tensor(drawn.standard_normal(tuple(each.shape))) if flows else None
+        found.append(None if numbers is None else array_of(numbers.to(each.dtype)))
+    return found
+
+
+def _leave_triangle(name: str, sample: Any, leaves: list[Any], expected: Expected) -> None:
+    """Zeros for the derivative by the triangle of a factor that is not read."""
+    import torch
+
+    factor, position = rules.FACTORS[name]
+    every = (sample.input, *sample.args)
+    default = every[position] if len(every) > position else False
+    upper = sample.kwargs.get("upper", default)
+    for n, leaf in enumerate(leaves):
+        gradient = expected.gradients[n]
+        if leaf is every[factor] and gradient is not None:
+            part = (torch.triu if upper else torch.tril)(torch.tensor(gradient.values))
+            gradient.values = part.numpy()
+
+
+def _wider(info: Any, sample: Any, dtype: str) -> Any:
+    """The sample with float64 for the dtype, or None where that is no standard to judge by."""
+    import torch
+
+    kind = getattr(torch, dtype)
+    if dtype == "float64" or not (kind.is_floating_point or info.name in rules.AS_FLOATS):
+        return None
+    wide = torch.float64 if kind.is_floating_point else torch.float32
+
+    def widened(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.dtype != kind:
+            return value
+        return value.detach().to(wide).requires_grad_(value.requires_grad)
+
+    return sample.transform(widened)
+
+
+def try_sample(info: Any, sample: Any, dtype: str, device: str) -> tuple[str, bool, bool]:
+    """(how a sample misses, or ""; whether gradients were compared; whether it agrees only with
+    PyTorch's float64)."""
+    call, leaves = call_of(info, sample)
+    expected = expect(info, sample, leaves)
+    miss, compared = judge(call, expected, device)
+    if not miss.endswith("other numbers"):
+        return miss, compared, False
+    wider = _wider(info, sample, dtype)
+    if wider is None:
+        return miss, compared, False
+    found = expect(info, wider, call_of(info, wider)[1], expected)
+    again, compared = judge(call, found, device)
+    return (miss, compared, False) if again else ("", compared, True)
 
 
 def samples_of(info: Any, dtype: str) -> Iterator[Any]:
@@ -418,7 +313,7 @@ def tally(name: str, infos: Iterable[Any], device: str, dtypes: Iterable[str]) -
     found = Tally()
     for info in infos:
         for dtype in dtypes:
-            if getattr(torch, dtype) not in info.dtypes or WRAPPING.get(name) == dtype:
+            if getattr(torch, dtype) not in info.dtypes:
                 continue
             for sample in samples_of(info, dtype):
                 found.total += 1
@@ -427,13 +322,13 @@ def tally(name: str, infos: Iterable[Any], device: str, dtypes: Iterable[str]) -
                     continue
                 signal.setitimer(signal.ITIMER_REAL, SECONDS, SECONDS)
                 try:
-                    miss, compared = judge(info, sample, device)
+                    miss, compared, once = try_sample(info, sample, dtype, device)
                 except Slow:
-                    miss, compared = f"longer than {SECONDS} s", False
+                    miss, compared, once = f"longer than {SECONDS} s", False, False
                     found.slow += 1
                 except Exception as error:
                     first = (str(error).splitlines() or [""])[0]
-                    miss, compared = f"{type(error).__name__}: {first[:110]}", False
+                    miss, compared, once = f"{type(error).__name__}: {first[:110]}", False, False
                 finally:
                     signal.setitimer(signal.ITIMER_REAL, 0)
                 if miss:
@@ -441,6 +336,7 @@ def tally(name: str, infos: Iterable[Any], device: str, dtypes: Iterable[str]) -
                 else:
                     found.passed += 1
                     found.gradients += compared
+                    found.once += once
     return found
 
 
@@ -448,16 +344,20 @@ def _too_slow(*_: Any) -> None:
     raise Slow
 
 
-def _work(job: tuple[str, str, tuple[str, ...]]) -> tuple[str, Tally]:
-    name, device, dtypes = job
+def _prepare(name: str, device: str) -> str:
+    """Makes this process ready to try a name; the device on which it is to run."""
+    import torch
+
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     signal.signal(signal.SIGALRM, _too_slow)
-    import torch
-
     torch.set_num_threads(1)
-    if name in COMPILED:
-        device = "CPU"
+    return "CPU" if name in rules.COMPILED else device
+
+
+def _work(job: tuple[str, str, tuple[str, ...]]) -> tuple[str, Tally]:
+    name, device, dtypes = job
+    device = _prepare(name, device)
     with config.DEVICE.set(device):
         return name, tally(name, known_names()[name], device, dtypes)
 
@@ -483,6 +383,51 @@ def run(
     return dict(sorted(found.items()))
 
 
+# ---- what is recorded ----------------------------------------------------------------------------
+def record(names: Iterable[str], device: str) -> None:
+    """For every name a few samples of different dtypes that pass and are not large, in a file that
+    tests read without PyTorch."""
+    writer = Writer()
+    known = known_names()
+    for name in names:
+        device_ = _prepare(name, device)
+        with config.DEVICE.set(device_):
+            for dtypes in (("float32", "float64"), ("float16", "bfloat16"), DTYPES[4:]):
+                _record_one(known[name], dtypes, device_, writer)
+    writer.save(RECORDED)
+    print(f"{len(writer.calls)} samples of {len(known)} names, {RECORDED.stat().st_size} bytes")
+
+
+def _record_one(infos: list[Any], dtypes: Iterable[str], device: str, writer: Writer) -> None:
+    """One sample in one of these dtypes: the first in an order drawn for the name."""
+    import torch
+
+    drawn = random.Random(infos[0].name)
+    pairs = [
+        (info, dtype) for info in infos for dtype in dtypes if getattr(torch, dtype) in info.dtypes
+    ]
+    for info, dtype in drawn.sample(pairs, len(pairs)):
+        samples = list(samples_of(info, dtype))
+        for sample in drawn.sample(samples, len(samples))[:8]:
+            call, leaves = call_of(info, sample)
+            expected = expect(info, sample, leaves)
+            if _size(call, expected) > ELEMENTS:
+                continue
+            try:
+                if not judge(call, expected, device)[0]:
+                    writer.add(call, expected)
+                    return
+            except Exception as error:  # it misses, or an argument is a function
+                print(f"{info.name}, {dtype}: {error}", file=sys.stderr)
+                break
+
+
+def _size(call: Call, expected: Expected) -> int:
+    """How many numbers a sample has."""
+    every = flat([call.arguments, *call.named.values(), expected.results, expected.gradients])
+    return sum(each.values.size for each in every if isinstance(each, Array))
+
+
 # ---- what is written -----------------------------------------------------------------------------
 def read_counts() -> dict[str, Tally]:
     """What tools/parity.txt says of each name."""
@@ -492,10 +437,14 @@ def read_counts() -> dict[str, Tally]:
     for line in COUNTS.read_text().splitlines():
         if line.startswith("#"):
             continue
-        name, passed, total, gradients, *misses = line.split("\t")
+        name, passed, total, gradients, once, *misses = line.split("\t")
         counts = [miss.partition("x ") for miss in misses]
         found[name] = Tally(
-            int(total), int(passed), int(gradients), Counter({m: int(n) for n, _, m in counts})
+            int(total),
+            int(passed),
+            int(gradients),
+            int(once),
+            Counter({m: int(n) for n, _, m in counts}),
         )
     return found
 
@@ -503,32 +452,42 @@ def read_counts() -> dict[str, Tally]:
 def write(found: dict[str, Tally]) -> None:
     """The counts, which may only rise, and the page for readers; other names keep theirs."""
     found = dict(sorted((read_counts() | found).items()))
-    rows = ["# name, samples passed, samples, with gradients, misses; counts may only rise"]
+    rows = ["# name, passed, samples, with gradients, by float64, misses; passed may only rise"]
     for name, t in found.items():
-        misses = [f"{n}x {' '.join(miss.split())}" for miss, n in t.misses.most_common(3)]
-        rows.append("\t".join([name, str(t.passed), str(t.total), str(t.gradients), *misses]))
+        misses = [f"{n}x {' '.join(miss.split())}" for miss, n in t.misses.most_common()]
+        counts = [str(n) for n in (t.passed, t.total, t.gradients, t.once)]
+        rows.append("\t".join([name, *counts, *misses]))
     COUNTS.write_text("\n".join(rows) + "\n")
     good = sum(t.rate >= 0.95 for t in found.values())
+    sums = {
+        what: sum(getattr(t, what) for t in found.values())
+        for what in ("passed", "total", "gradients", "once")
+    }
     lines = [
         "# Parity with PyTorch, name by name",
         "",
         "Written by `python tools/parity.py`: PyTorch's own sample inputs for every name that both",
-        f"have, forward and gradient, in {', '.join(DTYPES[:-1])} and {DTYPES[-1]} where PyTorch",
-        f"takes them (of more than {SAMPLES} samples of a name and dtype, every n-th). A sample",
-        "passes if dtype, shape, numbers and the inputs' gradients agree, or if both refuse",
-        "it. Where treadle means something else, [differences](differences.md) says so.",
+        f"have, forward and gradient, in {', '.join(DTYPES[:-1])} and {DTYPES[-1]}",
+        f"where PyTorch takes them (of more than {SAMPLES} samples of a variant and dtype, every",
+        "n-th). A sample passes if dtype, shape, numbers and the inputs' gradients agree, or if",
+        "both refuse it. The column *float64* counts, among those that pass, the samples for which",
+        "PyTorch rounds on the way (halves mostly) and that agree with its own float64 answer for",
+        "the same numbers, rounded once. The last column names the entry of",
+        "[differences](differences.md) that says why a sample misses; what has none is a defect.",
+        "`tools/parity_rules.py` says what else is compared otherwise than number by number.",
         "",
         f"{len(found)} names, {good} of them with at least 95 % of their samples; "
-        f"{sum(t.passed for t in found.values())} of "
-        f"{sum(t.total for t in found.values())} samples, "
-        f"{sum(t.gradients for t in found.values())} of them with gradients.",
+        f"{sums['passed']} of {sums['total']} samples, {sums['gradients']} of them with gradients, "
+        f"{sums['once']} by float64.",
         "",
-        "| name | passed | samples | gradients | what misses |",
-        "|---|---|---|---|---|",
+        "| name | passed | samples | gradients | float64 | what misses | why |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name, t in found.items():
         shown = "; ".join(f"{n}x {miss}" for miss, n in t.misses.most_common(3))
-        cells = [f"`{name}`", str(t.passed), str(t.total), str(t.gradients), shown]
+        why = "; ".join(dict.fromkeys(rules.reason(name, miss) for miss in t.misses))
+        counts = [str(n) for n in (t.passed, t.total, t.gradients, t.once)]
+        cells = [f"`{name}`", *counts, shown, why]
         lines.append("| " + " | ".join(each.replace("|", "/") for each in cells) + " |")
     PAGE.write_text("\n".join(lines) + "\n")
 
@@ -541,12 +500,16 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="write the counts of these names")
     parser.add_argument("--check", action="store_true", help="compare with tools/parity.txt")
+    parser.add_argument("--record", action="store_true", help=f"write {RECORDED.name}")
     arguments = parser.parse_args()
     known = known_names()
     names = arguments.names or list(known)
     unknown = [name for name in names if name not in known]
     if unknown:
         parser.error(f"not names that treadle and op_db share: {', '.join(unknown)}")
+    if arguments.record:
+        record(known, arguments.device)
+        return 0
     dtypes = tuple(arguments.dtypes.split(","))
     writes = (arguments.write or not arguments.names) and not arguments.check
     if writes and dtypes != DTYPES:
@@ -555,9 +518,9 @@ def main() -> int:
     found = run(names, arguments.device, dtypes, arguments.jobs, each)
     for name, t in found.items():
         if t.rate < 0.95 or arguments.names:
-            print(f"{name}: {t.passed} of {t.total}, {t.gradients} with gradients")
+            print(f"{name}: {t.passed} of {t.total}, {t.gradients} with gradients, {t.once} once")
             for miss, count in t.misses.most_common(12):
-                print(f"    {count:4d}  {miss}")
+                print(f"    {count:4d}  {miss} ({rules.reason(name, miss)})")
     good = sum(t.rate >= 0.95 for t in found.values())
     print(f"{good} of {len(found)} names with at least 95 % of their samples")
     if arguments.check:

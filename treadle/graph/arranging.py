@@ -311,7 +311,8 @@ def swapdims(x: Node, dim0: int, dim1: int) -> Node:
 
 @public("sum_to_size", source="PyTorch")
 def sum_to_size(x: Node, *size: Any) -> Node:
-    """Summed over the dimensions that broadcasting from `size` would have stretched.
+    """Summed over the dimensions that broadcasting from `size` would have stretched; to () always
+    as `sum` does it, in whose dtype the result then is.
 
     >>> Tensor.ones(3, 2).sum_to_size(1, 2)
     Tensor([[3., 3.]])
@@ -322,7 +323,7 @@ def sum_to_size(x: Node, *size: Any) -> Node:
         raise ValueError(f"sum_to_size: {text(wanted)} does not broadcast to {text(x.shape)}")
     stretched = enumerate(zip(x.shape, (1,) * missing + wanted))
     axes = [axis for axis, (have, want) in stretched if axis < missing or have != want]
-    return reshape(sum_(x, axes), wanted) if axes else x
+    return reshape(sum_(x, axes), wanted) if axes or not wanted else x
 
 
 @public("unfold", source="PyTorch")

@@ -275,8 +275,8 @@ def histc(x: Node, bins: int = 100, min: int | float = 0, max: int | float = 0) 
 @public("one_hot", source="PyTorch", gradient="int", kind="reads")
 def one_hot(x: Node, num_classes: int = -1, *, read: Read) -> Node:
     """A vector of `num_classes` for each class id, with 1 at its place, int64, as a new last
-    dimension. An id that is out of range gives a vector of zeros. -1: as many classes as the
-    greatest id needs, which is read.
+    dimension. IndexError when it runs if an id is not one of 0 .. num_classes - 1. -1: as many
+    classes as the greatest id needs, which is read.
 
     >>> Tensor([0, 2]).one_hot(3)
     Tensor([[1, 0, 0],
@@ -292,9 +292,10 @@ def one_hot(x: Node, num_classes: int = -1, *, read: Read) -> Node:
             f"one_hot: num_classes={num_classes}: give the number of classes, 1 or more, or -1 "
             "where an id says how many"
         )
-    ids = cast(node_of(x), int64)
-    found = eq(reshape(ids, (*ids.shape, 1)), iota(classes, int64))
-    return cast(found, int64)
+    ids, rank = cast(x, int64), len(x.shape)
+    column = reshape(ids, (*ids.shape, 1))
+    zeros = const(0, int64, (*ids.shape, classes))
+    return scatter(zeros, column, const(1, int64, column.shape), rank)
 
 
 # ---- repetition ----------------------------------------------------------------------------------

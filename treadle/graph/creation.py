@@ -101,7 +101,8 @@ def eye(n: Dim, m: Dim | None = None, *, dtype: DType | None = None) -> Node:
 @public("arange", source="PyTorch", namespace=True, kind="creates")
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None) -> Node:
     """start, start + step .. up to, without, `end`; with one number, from 0 up to it. int64 if all
-    numbers are ints, else float32; an integer `dtype` truncates the numbers first.
+    numbers are ints, else float32. An integer `dtype` truncates start and step, of which there are
+    as many as of the floats; int64 truncates all three first.
 
     >>> Tensor.arange(2, 8, 3)
     Tensor([2, 5])
@@ -110,14 +111,18 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = 
         start, end = 0, start
     if step == 0:
         raise ValueError("arange: step must not be 0")
-    if dtype is not None and dtype.is_int:
+    if dtype is int64:
         start, end, step = (int(n) if isinstance(n, float) else n for n in (start, end, step))
+        if step == 0:
+            raise ValueError("arange: of int64 step is truncated, and must not become 0")
     if any(isinstance(number, float) for number in (start, end, step)):
         span = (float(end) - float(start)) / float(step)
         if not math.isfinite(span):
             raise ValueError(f"arange: {start}, {end}, {step} do not give a number of elements")
         count = max(0, math.ceil(span))
-        return _line(count, float(start), float(step), dtype or float32)
+        if dtype is None or not dtype.is_int:
+            return _line(count, float(start), float(step), dtype or float32)
+        return _integers(count, int(start), int(step), dtype)
     first, last, stride = as_dim(start), as_dim(end), as_dim(step)
     if not isinstance(first, int) or not isinstance(stride, int):
         raise TypeError("arange: start and step are numbers; only end may be a Variable")
@@ -126,9 +131,14 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = 
     wanted = dtype or int64
     if not wanted.is_int:
         return cast(_line(size, float(first), float(stride), wanted), wanted)
+    return _integers(size, first, stride, wanted)
+
+
+def _integers(size: Dim, first: int, stride: int, dtype: DType) -> Node:
+    """first + i * stride. OverflowError if the last of a known number does not fit."""
     if isinstance(size, int) and size:
-        const(first + (size - 1) * stride, wanted)  # the last number fits, or OverflowError
-    numbers = iota(size, wanted) if stride == 1 else cast(mul(iota(size, int64), stride), wanted)
+        const(first + (size - 1) * stride, dtype)
+    numbers = iota(size, dtype) if stride == 1 else cast(mul(iota(size, int64), stride), dtype)
     return add(numbers, first)
 
 

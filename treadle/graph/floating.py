@@ -95,16 +95,18 @@ def positive(x: Operand) -> Node:
 
 
 # ---- neighbours ----------------------------------------------------------------------------------
-@public("nextafter", source="PyTorch", namespace=True, gradient="no")
+@public("nextafter", source="PyTorch", namespace=True)
 def nextafter(x: Operand, other: Operand) -> Node:
     """The next number of the dtype after x in the direction of `other`; `other` if they are equal.
 
     The bits of positive floats, read as integers, count upwards; those of negative ones downwards.
+    The derivative by x is 1, by `other` 0.
 
     >>> Tensor([0.0]).nextafter(Tensor([1.0])) > 0
     Tensor([ True])
     """
-    value, goal = [stop_gradient(each) for each in floats(x, other)]
+    given, goal = floats(x, other)
+    value, goal = stop_gradient(given), stop_gradient(goal)
     whole = BY_NAME[f"int{value.dtype.bits}"]
     bits = bitcast(value, whole)
     away = eq(lt(value, goal), lt(0, value))
@@ -112,7 +114,9 @@ def nextafter(x: Operand, other: Operand) -> Node:
     least = bitcast(const(1, whole), value.dtype)
     step = where(eq(value, 0), where(lt(0, goal), least, neg(least)), step)
     step = where(logical_or(isnan(value), isnan(goal)), math.nan, step)
-    return where(eq(value, goal), goal, step)
+    # less 0.0, which has the derivative -1 and changes no number, not even -0.0
+    nothing = where(isfinite(value), sub(value, given), 0.0)
+    return sub(where(eq(value, goal), goal, step), nothing)
 
 
 @public("frac", source="PyTorch")

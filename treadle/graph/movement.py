@@ -492,12 +492,28 @@ def pad_method(x: Node, pad: Any, mode: str = "constant", value: bool | int | fl
     Negative amounts remove elements.
 
     mode: "constant" (filled with `value`), "reflect" (mirrored at the border element), "replicate"
-    (the border element) or "circular" (from the other end).
+    (the border element) or "circular" (from the other end). Elements are removed first; of
+    "reflect" and "replicate" last, so that what one end removes the other may repeat.
 
     >>> Tensor([1, 2]).pad((1, 2))
     Tensor([0, 1, 2, 0, 0])
     """
     pairs = _pairs(pad, len(x.shape))
+    if mode == "constant":
+        return pad_with(_cropped(x, pairs), _added(pairs), value)
+    if mode not in _BORDERS:
+        raise ValueError(f"pad: mode is 'constant', {', '.join(map(repr, _BORDERS))}, not {mode!r}")
+    if mode == "circular":
+        return _bordered(_cropped(x, pairs), _added(pairs), mode)
+    return _cropped(_bordered(x, _added(pairs), mode), pairs)
+
+
+def _added(pairs: Sequence[tuple[Dim, Dim]]) -> list[tuple[Dim, Dim]]:
+    return [(shapes.greatest(0, low), shapes.greatest(0, high)) for low, high in pairs]
+
+
+def _cropped(x: Node, pairs: Sequence[tuple[Dim, Dim]]) -> Node:
+    """Without what negative amounts remove. ValueError if there is not so much."""
     kept = [
         (shapes.greatest(0, shapes.subtract(0, low)), shapes.add(size, shapes.least(0, high)))
         for (low, high), size in zip(pairs, x.shape)
@@ -507,12 +523,11 @@ def pad_method(x: Node, pad: Any, mode: str = "constant", value: bool | int | fl
             raise ValueError(
                 f"pad: {text(pairs[axis])} takes more than dimension {axis} of {text(x.shape)} has"
             )
-    x = shrink(x, kept)
-    added = [(shapes.greatest(0, low), shapes.greatest(0, high)) for low, high in pairs]
-    if mode == "constant":
-        return pad_with(x, added, value)
-    if mode not in _BORDERS:
-        raise ValueError(f"pad: mode is 'constant', {', '.join(map(repr, _BORDERS))}, not {mode!r}")
+    return shrink(x, kept)
+
+
+def _bordered(x: Node, added: Sequence[tuple[Dim, Dim]], mode: str) -> Node:
+    """With elements of x itself added at the ends of dimensions, one dimension after the other."""
     for axis, (low, high) in enumerate(added):
         if low == 0 and high == 0:
             continue

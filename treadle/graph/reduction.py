@@ -213,7 +213,6 @@ def _root(total: Node) -> Node:
     return where(eq(total, 0), 0, sqrt(total))
 
 
-@public("norm", source="PyTorch")
 def norm(
     x: Node,
     p: int | float | str = "fro",
@@ -222,17 +221,10 @@ def norm(
     *,
     dtype: DType | None = None,
 ) -> Node:
-    """(sum of |x|**p)**(1/p); of all elements, or along one dimension or several. "fro" is p=2; inf
-    and -inf give the greatest and the least |x|, 0 counts what is not 0.
-
-    0 of nothing. Integers give float32. The derivative of 0 is 0.
-
-    >>> Tensor([3.0, 4.0]).norm()
-    Tensor(5.)
-    """
+    """(sum of |x|**p)**(1/p): the method `norm` (linalg/norms.py) but for its p="nuc"."""
     power = 2 if p == "fro" else p
     if isinstance(power, bool) or not isinstance(power, (int, float)) or math.isnan(power):
-        raise ValueError(f"norm: p is a number or 'fro', not {shapes.words(p)}")
+        raise ValueError(f"norm: p is a number, 'fro' or 'nuc', not {shapes.words(p)}")
     return _norm(x if dtype is None else cast(x, dtype), power, dim, keepdim)
 
 

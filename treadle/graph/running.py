@@ -16,6 +16,7 @@ from typing import NamedTuple
 from treadle.graph import shapes
 from treadle.graph.build import (
     Operand,
+    as_float,
     broadcast,
     cast,
     const,
@@ -37,7 +38,7 @@ from treadle.graph.movement import cat, narrow, on_or_below, stack
 from treadle.graph.public import public
 from treadle.graph.reduction import logsumexp, sum_, summed_type
 from treadle.graph.shapes import Dim, text
-from treadle.ir.dtype import DType, bool_, int32, int64
+from treadle.ir.dtype import DType, bool_, int32, int64, uint64
 from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node
 
@@ -276,6 +277,13 @@ def _slab(part: Node, x: Node, axis: int) -> Node:
     return expand(part, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
 
 
+def _signed(x: Node) -> Node:
+    """Integers in a type in which neither sums nor differences of two of them wrap."""
+    if x.dtype.is_float:
+        return x
+    return as_float(x) if x.dtype is uint64 else cast(x, int64)
+
+
 def _areas(name: str, y: Node, x: Node | None, dx: Operand, dim: int) -> tuple[Node, int]:
     """The areas of the strips between neighbours, and their dimension."""
     if x is not None and dx is not None:
@@ -286,6 +294,7 @@ def _areas(name: str, y: Node, x: Node | None, dx: Operand, dim: int) -> tuple[N
     size = y.shape[axis]
     if size == 0:
         return y, axis
+    y, x = _signed(y), None if x is None else _signed(x)
     later, earlier = narrow(y, axis, 1, size), narrow(y, axis, 0, shapes.subtract(size, 1))
     heights = div(add(later, earlier), 2)
     if x is None:

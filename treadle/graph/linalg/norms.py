@@ -111,6 +111,31 @@ def _of_none(choose: Any, x: Node) -> Node:
     return const(0, x.dtype, x.shape[:-1]) if x.shape[-1] == 0 else choose(x, -1)
 
 
+@public("norm", source="PyTorch")
+def norm_of_tensor(
+    x: Node,
+    p: int | float | str = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Node:
+    """(sum of |x|**p)**(1/p); of all elements, or along one dimension or several. "fro" is p=2; inf
+    and -inf give the greatest and the least |x|, 0 counts what is not 0; "nuc" is the sum of the
+    singular values of a matrix, in the two dimensions `dim` (of a matrix: may be left out).
+
+    0 of nothing. Integers give float32. The derivative of 0 is 0.
+
+    >>> Tensor([3.0, 4.0]).norm()
+    Tensor(5.)
+    """
+    if p != "nuc":
+        return reduction.norm(x, p, dim, keepdim, dtype=dtype)
+    return matrix_norm(
+        x, p, tuple(range(len(x.shape))) if dim is None else dim, keepdim, dtype=dtype
+    )
+
+
 @public("norm", source="PyTorch", method=False, linalg=True)
 def norm(
     x: Node,

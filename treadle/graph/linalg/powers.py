@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from treadle.graph import shapes
-from treadle.graph.build import const, expand, reduce, reshape, where
+from treadle.graph.build import cast, const, expand, reduce, reshape, where
 from treadle.graph.call import Parts, Rule
 from treadle.graph.creation import eye
 from treadle.graph.elementwise import abs_, add, ceil, div, gt, lt, maximum, mul, sub
@@ -127,12 +127,13 @@ def _opaque_exponential(a: Node) -> Node:
 @public("matrix_exp", source="PyTorch", linalg=True)
 def matrix_exp(x: Node) -> Node:
     """The exponential of square matrices: 1 + x + x @ x / 2 + ..; of Pade's approximant, scaling
-    and squaring.
+    and squaring. Of halves it is computed in float32 and rounded once.
 
     >>> treadle.linalg.matrix_exp(Tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    return _opaque_exponential(square("matrix_exp", x))
+    wide = cast(x, x.dtype.accumulator) if x.dtype.is_float else x
+    return cast(_opaque_exponential(square("matrix_exp", wide)), x.dtype)
 
 
 # ---- a chain -------------------------------------------------------------------------------------
