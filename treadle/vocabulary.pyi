@@ -254,7 +254,7 @@ class Vocabulary:
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """start, start + step .. up to, without, `end`; with one number, from 0 up to it. int64 if
-        all numbers are ints, else float32; an integer `dtype` truncates the numbers first."""
+        all numbers are ints, else float32."""
 
     def argmax(
         self,
@@ -3049,7 +3049,9 @@ class Vocabulary:
         keepdims: builtins.bool = ...,
     ) -> Tensor:
         """(sum of |x|**p)**(1/p); of all elements, or along one dimension or several. "fro" is p=2;
-        inf and -inf give the greatest and the least |x|, 0 counts what is not 0."""
+        inf and -inf give the greatest and the least |x|, 0 counts what is not 0; "nuc" is the sum
+        of the singular values of a matrix, in the two dimensions `dim` (of a matrix: may be left
+        out)."""
 
     def norm_(
         self,
@@ -4017,7 +4019,8 @@ class Vocabulary:
         """`sum`, with the result put into this tensor. Returns it."""
 
     def sum_to_size(self, *_size: Any, size: Any = ..., shape: Any = ...) -> Tensor:
-        """Summed over the dimensions that broadcasting from `size` would have stretched."""
+        """Summed over the dimensions that broadcasting from `size` would have stretched; to ()
+        always as `sum` does it, in whose dtype the result then is."""
 
     def sum_to_size_(self, *_size: Any, size: Any = ..., shape: Any = ...) -> Tensor:
         """`sum_to_size`, with the result put into this tensor. Returns it."""
