@@ -12,6 +12,7 @@ from arranging_cases import ARRANGING
 from cases import Case
 from linalg_cases import LINALG
 from neural_cases import NEURAL
+from rare_cases import RARE
 from scalar_cases import SCALAR
 from sorting_cases import SORTING
 
@@ -189,6 +190,7 @@ CASES: dict[str, list[Case]] = {
     **NEURAL,
     **SCALAR,
     **SORTING,
+    **RARE,
 }  # fmt: skip
 POSITIVE = ("sqrt", "rsqrt", "log", "log2", "log10", "log1p", "reciprocal")
 PROPERTIES = ("H", "T", "mH", "mT")
