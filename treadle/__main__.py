@@ -13,6 +13,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "treadle.tools.bench.command",
         "measure kernels, models and training steps; compare two runs or two commits",
     ),
+    "replay": (
+        "treadle.tools.replay.command",
+        "compare what two commits make of recorded programs",
+    ),
+    "repro": (
+        "treadle.tools.repro",
+        "run a saved program pass by pass, and find the pass that changes what it computes",
+    ),
 }
 
 

@@ -118,6 +118,7 @@ class Compiler:
                 build_seconds=rendered - start,
                 code_seconds=time.perf_counter() - rendered,
                 source=source,
+                sinks=list(missing),
                 lowered=lowered,
             )
         module = disk.digest(code)

@@ -83,5 +83,12 @@ def build(device: str, roots: tuple[Node, ...], assigns: dict[int, int]) -> Prog
     order = Order(assigns, backend.target)
     schedule = passes.run(PASSES, roots, order)
     if wanted("schedule"):
-        emit("schedule", schedule=schedule, roots=order.roots, device=device)
+        emit(
+            "schedule",
+            schedule=schedule,
+            roots=order.roots,
+            device=device,
+            given=roots,
+            assigns=assigns,
+        )
     return Program(schedule, backend, compilers[device], devices.runner(device).builder)

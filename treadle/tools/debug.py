@@ -18,7 +18,7 @@ from treadle.engine.cell import Cell
 from treadle.engine.estimate import Estimate, estimate, total_of
 from treadle.engine.program import Phase, Program, Step
 from treadle.ir import text
-from treadle.ir.node import toposort
+from treadle.ir.node import Node, toposort
 from treadle.schedule.plan import Call, Loop
 
 
@@ -49,12 +49,17 @@ def _program_text(program: Program, source: bool) -> str:
     for number, call in enumerate(schedule.calls()):
         lines += ["", f"kernel {number}: {counts(estimate(call.kernel, known_sizes(call)))}"]
         lines += [f"  because {reason}" for reason in call.reasons]
-        lines += _indented(text.show(call.kernel))
         lowered = pipeline.lower(call.kernel, program.backend.target, f"kernel{number}")
-        lines += _indented("schedule:\n" + "\n".join(map(str, (*lowered.actions, lowered.kernel))))
+        lines += _indented(_kernel_text(call.kernel, lowered))
         if source:
             lines += _indented(program.backend.render(lowered.functions))
     return "\n".join(lines)
+
+
+def _kernel_text(sink: Node, lowered: Any) -> str:
+    """A kernel as a node, its schedule as actions, and the loops that they make."""
+    words = map(str, (*lowered.actions, lowered.kernel))
+    return text.show(sink) + "schedule:\n" + "\n".join(words)
 
 
 def _summary(program: Program) -> str:
@@ -143,8 +148,8 @@ def _on_compile(data: dict[str, Any]) -> None:
             f"{data['code_seconds'] * 1e3:.1f} ms to generate code"
         )
     if config.DEBUG.value >= 4:
-        for lowered in data["lowered"]:
-            _write(str(lowered.kernel))
+        for sink, lowered in zip(data["sinks"], data["lowered"], strict=True):
+            _write(_kernel_text(sink, lowered))
     if config.DEBUG.value >= 5:
         _write(data["source"])
 
@@ -171,3 +176,5 @@ LISTENERS = {
 
 for event, listener in LISTENERS.items():
     events.listeners.setdefault(event, []).append(listener)
+if config.RECORD.value:
+    events.listeners["schedule"].append(extras.load("treadle.tools.replay.record").on_schedule)

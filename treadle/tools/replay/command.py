@@ -1,0 +1,111 @@
+"""The command line of `treadle replay`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from treadle.tools.replay import compare as comparing
+from treadle.tools.replay import record
+from treadle.tools.replay.compare import CORPUS, KINDS, ROOT
+from treadle.tools.worktree import resolve
+
+MOST = 300  # texts of a corpus
+
+DESCRIPTION = """\
+What two commits make of the same programs.
+
+  treadle replay compare HEAD~1               lower the corpus by both, say what changed
+  treadle replay compare HEAD~1 --diff NAME   and show how a text changed
+  treadle replay record                       make the corpus anew: of the tests and examples
+  treadle replay record -- python script.py   of what a command runs
+"""
+
+
+def options(words: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="treadle replay",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--corpus", type=Path, default=CORPUS, help="the folder of the texts")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    recording = verbs.add_parser("record", help="record what a command makes, keep a choice of it")
+    recording.add_argument("--most", type=int, default=MOST, help="texts to keep at most")
+    recording.add_argument("command", nargs="*", help="after --; else the tests and the example")
+    two = verbs.add_parser("compare", help="compare this checkout with a commit")
+    two.add_argument("commit", help="what to compare with, as git names it")
+    two.add_argument("--diff", nargs="*", metavar="NAME", help="show diffs: of these, or the worst")
+    two.add_argument("--worst", type=int, default=10, help="how many changes to list")
+    two.add_argument("--lowering-only", action="store_true", help="run nothing")
+    two.add_argument("--seconds", type=float, default=60.0, help="for running what changed")
+    two.add_argument("--soft", action="store_true", help="a commit that is not there is no failure")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str]) -> int:
+    """The command; returns its exit status: 1 if a program broke or has another result."""
+    chosen = options(words)
+    try:
+        return {"record": recorded, "compare": compared}[chosen.verb](chosen)
+    except (ValueError, RuntimeError, OSError) as error:
+        if getattr(chosen, "soft", False):
+            print(f"no replay: {error}")
+            return 0
+        print(f"treadle replay: {error}", file=sys.stderr)
+        return 2
+
+
+def recorded(chosen: argparse.Namespace) -> int:
+    """Run commands with the knob RECORD, choose, keep."""
+    commands = [chosen.command] if chosen.command else default_commands()
+    with tempfile.TemporaryDirectory(prefix="treadle-record-") as folder:
+        variables = {**os.environ, "RECORD": folder, "PYTHONPATH": str(ROOT)}
+        for command in commands:
+            print("recording:", " ".join(command))
+            subprocess.run(command, env=variables, cwd=ROOT, check=False)
+        found = record.load(Path(folder))
+        kept = record.choose(found, chosen.most)
+        if not kept:
+            raise ValueError("nothing was recorded")
+        total = record.keep(kept, chosen.corpus)
+    print(f"{len(found)} programs, {len(kept)} kept: {total:,} bytes in {chosen.corpus}")
+    return 0
+
+
+def default_commands() -> list[list[str]]:
+    """The tests, and the example."""
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not full"]
+    example = [sys.executable, "examples/digits.py", "--epochs", "1", "--output", os.devnull]
+    return [[*tests, "-n", "2", "tests"], example]
+
+
+def compared(chosen: argparse.Namespace) -> int:
+    """Compare this checkout with a commit."""
+    began = time.monotonic()
+    if not any(chosen.corpus.glob("*.txt")):
+        raise ValueError(f"there is no corpus in {chosen.corpus}: treadle replay record")
+    commit = resolve(ROOT, chosen.commit)
+    with comparing.sides(ROOT, commit, chosen.corpus.resolve()) as pair:
+        before, after = comparing.both(pair)
+        changes = comparing.compare(before, after)
+        if not chosen.lowering_only:
+            comparing.run_both(pair, changes, chosen.seconds)
+    changes = sorted(changes, key=lambda c: (KINDS.index(c.kind), -c.worst, c.name))
+    took = time.monotonic() - began
+    print(f"this checkout against {commit[:12]}, {took:.0f} s")
+    print(comparing.summary(changes, chosen.worst))
+    if chosen.diff is not None:
+        worst = [change.name for change in changes if change.kind != "identical"][:1]
+        for name in chosen.diff or worst:
+            if name not in before:
+                raise ValueError(f"there is no text {name!r} in {chosen.corpus}")
+            print(f"\n=== {name}\n{comparing.diff(before[name], after[name])}")
+    return 1 if any(change.kind in ("broken", "result") for change in changes) else 0

@@ -1,0 +1,132 @@
+"""Programs that were saved as text: what `explain`, DEBUG, `treadle bench` and `treadle replay`
+write, read back.
+
+A file may hold several programs between other lines. A program is a run of lines that
+`treadle.ir.text` writes, at any indentation:
+
+- a *graph*: nodes, then `roots ..`. Before it, `# assigns 0:2, 1:3` says which leaves the roots
+  replace;
+- a *kernel*: nodes that end in a `sink`. After it, `schedule:` and actions, a line each, are the
+  schedule to give it;
+- a *function* of the program stage: `function name`, then what `show_function` writes.
+
+Everything else in the file is for people.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from treadle.backend.base import Function
+from treadle.ir import ops, text
+from treadle.ir.node import Node
+from treadle.kernel.kernel import ScheduleError
+from treadle.kernel.schedule_text import parse_actions
+
+_NODE = re.compile(r"%\d+ = \w+ ")
+_ASSIGNS = re.compile(r"# assigns (.*)")
+_FUNCTION = ("function ", "param ", "let ", "tasks ", "block ", "again ")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """kind: "graph", "kernel" or "function". roots: of a graph; of a kernel its SINK. assigns: see
+    docs/design.md, section 3. function: of the program stage. line: where it begins in the file."""
+
+    kind: str
+    roots: tuple[Node, ...] = ()
+    assigns: dict[int, int] = field(default_factory=dict)
+    function: Function | None = None
+    line: int = 1
+
+
+def show(roots: Sequence[Node], assigns: dict[int, int], *remarks: str) -> str:
+    """A graph as a text that `read` reads; remarks: lines of comment."""
+    lines = [f"# {remark}" for remark in remarks]
+    if assigns:
+        lines.append("# assigns " + ", ".join(f"{root}:{leaf}" for root, leaf in assigns.items()))
+    return "\n".join([*lines, text.show(roots)])
+
+
+def read(source: str) -> list[Saved]:
+    """The programs in a text. ValueError names the line that is wrong, or says that there is
+    none."""
+    found = [_program(kind, lines, first, after) for kind, lines, first, after in _runs(source)]
+    if not found:
+        raise ValueError("there is no program in this text (lines like `%0 = const float32 1.0`)")
+    return found
+
+
+def _runs(source: str) -> Iterator[tuple[str, list[str], int, list[str]]]:
+    """(kind, lines, number of the first, assigns before or actions after) of each program."""
+    lines = [line.strip() for line in source.splitlines()]
+    number = 0
+    assigns = ""
+    while number < len(lines):
+        line = lines[number]
+        first = number
+        noted = _ASSIGNS.fullmatch(line)
+        if noted:
+            assigns = noted[1]
+        if line.startswith("function ") or _NODE.match(line):
+            is_function = line.startswith("function ")
+            number += 1
+            while number < len(lines) and _belongs(lines[number], is_function):
+                number += 1
+            block = lines[first:number]
+            if is_function:
+                yield "function", block, first + 1, []
+            elif " = sink " in block[-1]:
+                number, actions = _actions(lines, number)
+                yield "kernel", block, first + 1, actions
+            else:
+                yield "graph", block, first + 1, [assigns]
+            assigns = ""
+        else:
+            number += 1
+
+
+def _belongs(line: str, is_function: bool) -> bool:
+    """Whether a line goes on with the program that has begun."""
+    if is_function:
+        return line.startswith(("%", *_FUNCTION[1:]))
+    if line.startswith("%0 = "):  # the next program's first node
+        return False
+    return line.startswith("roots") or bool(_NODE.match(line))
+
+
+def _actions(lines: list[str], number: int) -> tuple[int, list[str]]:
+    """(the line after them, the actions) that follow a kernel at this line."""
+    if number >= len(lines) or lines[number] != "schedule:":
+        return number, []
+    number += 1
+    first = number
+    while number < len(lines) and lines[number] and _is_action(lines[number]):
+        number += 1
+    return number, lines[first:number]
+
+
+def _is_action(line: str) -> bool:
+    try:
+        return bool(parse_actions(line))
+    except ScheduleError:
+        return False
+
+
+def _program(kind: str, lines: list[str], first: int, after: list[str]) -> Saved:
+    source = "\n".join(lines)
+    try:
+        if kind == "function":
+            return Saved(kind, function=text.parse_function(source, Function), line=first)
+        roots = text.parse_roots(source)
+        if kind == "graph":
+            pairs = [pair.split(":") for pair in after[0].split(",") if pair.strip()]
+            return Saved(kind, roots, {int(root): int(leaf) for root, leaf in pairs}, line=first)
+    except ValueError as error:
+        raise ValueError(f"in the program at line {first}: {error}") from None
+    (sink,) = roots
+    if after:
+        sink = Node(ops.SINK, sink.dtype, sink.src, ("\n".join(after), ()))
+    return Saved(kind, (sink,), line=first)
