@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from timing import in_turns
 from transformer import Transformer, training_step
 
 from treadle import Tensor, jit, manual_seed
+from treadle.tools.bench.timing import in_turns
 
 
 def model_of(layers: int, width: int, again: bool) -> Transformer:

@@ -23,9 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from environment import machine
-from timing import table
-
 # Nothing of treadle is imported up here: how long that takes is measured.
 Run = Callable[[], object]
 
@@ -207,6 +204,10 @@ def main() -> None:
     wrong = [name for name in names if name not in CASES]
     if wrong:
         sys.exit(f"there is no case {', '.join(wrong)}; there are {', '.join(CASES)}")
+    from environment import machine
+
+    from treadle.tools.bench.timing import table
+
     print(machine())
     with tempfile.TemporaryDirectory() as folder:
         rows = [row_of(name, Path(folder)) for name in names]

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from environment import main_of, threads
-from timing import Call, in_turns, table
 
 from treadle import Tensor, nn
+from treadle.tools.bench.timing import Call, in_turns, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 import digits as demo

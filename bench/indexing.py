@@ -11,9 +11,9 @@ import sys
 
 import numpy as np
 from environment import main_of, threads
-from timing import Call, in_turns, table
 
 from treadle import Tensor, nn
+from treadle.tools.bench.timing import Call, in_turns, table
 
 VOCABULARY, WIDTH, IDS = 50_257, 768, 8_192
 MILLION = 1_000_000

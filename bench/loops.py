@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from timing import table
 
 from treadle import Tensor, cond, config, jit, scan, while_loop
 from treadle.captured import Jit
+from treadle.tools.bench.timing import table
 
 FEW, MANY = 10_000, 110_000
 

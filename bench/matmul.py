@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from environment import main_of, threads
-from timing import in_turns, table
 
 from treadle import Tensor
 from treadle.engine import device as devices
@@ -30,6 +29,7 @@ from treadle.kernel.heuristic import heuristic
 from treadle.kernel.layout import root_buffers
 from treadle.kernel.lower import lower
 from treadle.kernel.schedule_text import parse_actions, show_actions
+from treadle.tools.bench.timing import in_turns, table
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "kernel" / "golden" / "matmul_cpu.txt"
 SQUARE = ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048))

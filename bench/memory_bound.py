@@ -14,9 +14,9 @@ import time
 
 import numpy as np
 from environment import main_of, threads
-from timing import Call, in_turns, table
 
 from treadle import Tensor, config
+from treadle.tools.bench.timing import Call, in_turns, table
 
 Cases = dict[str, Call]
 SIZE = 16 << 20

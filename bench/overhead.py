@@ -21,10 +21,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from timing import Times, in_turns, table
 
 from treadle import Tensor, jit, nn, no_grad
 from treadle.captured import Jit
+from treadle.tools.bench.timing import Times, in_turns, table
 
 Row = tuple[str, ...]
 Call = Callable[[], object]

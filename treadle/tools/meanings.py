@@ -70,8 +70,8 @@ class Given:
 
 def inputs(roots: Sequence[Node], seed: int = 0, high: int = 4) -> Given:
     """Inputs for every leaf below the roots: normal floats, integers from 0 up to `high` (they may
-    be indices). TooLarge if they are more than LARGEST elements, and for a loop whose end depends on
-    its data, which might never come."""
+    be indices). TooLarge if they are more than LARGEST elements, and for a loop whose end depends
+    on its data: it might never come."""
     random = np.random.default_rng(seed)
     nodes = toposort(roots, into_args=True)
     if any(node.op is ops.WHILE for node in nodes):

@@ -30,7 +30,6 @@ from treadle.ir import index, ops, passes, text
 from treadle.ir.dtype import DType, to_compute
 from treadle.ir.node import Node, toposort
 from treadle.ir.passes import Pass
-from treadle.ir.verify import LawError
 from treadle.kernel import pipeline
 from treadle.kernel.interpret import interpret
 from treadle.kernel.kernel import Kernel
@@ -86,7 +85,7 @@ class _Judge:
             got = run()
         except TooLarge as error:
             return Step(name, note=f"not compared: {error}")
-        except (LawError, IndexError, ValueError) as error:
+        except (IndexError, ValueError) as error:
             return Step(name, INFINITE, f"{type(error).__name__}: {error}")
         worst, which = 0.0, 0
         for number, (value, want, dtype) in enumerate(zip(got, self.expected, self.dtypes)):
@@ -124,11 +123,7 @@ def check_graph(program: Saved, first: str, device: str) -> Steps:
     for each in programs.PASSES:
         if NAMES.index(each.name) < NAMES.index(first) and each.gives == "graph":
             continue  # the text is what it gave
-        try:
-            value = _passed(each, value, order)
-        except LawError as error:
-            yield Step(each.name, INFINITE, f"breaks the law: {error}")
-            return
+        value = _passed(each, each.name, value, order)
         if each.gives == "graph":
             run = partial(meanings.of_graph, value, inputs)
             yield judge.step(each.name, run, f"{len(toposort(value))} nodes")
@@ -151,10 +146,21 @@ def check_graph(program: Saved, first: str, device: str) -> Steps:
     yield judge.step("program", run, f"on {device}")
 
 
-def _passed(each: Pass, value: Any, context: Any) -> Any:
-    """What one pass gives, with its law checked."""
-    with config.VERIFY.set(1):
-        return passes.run([each], value, context)
+class PassFailed(Exception):
+    """A pass that raised, or broke the law of what it gives. name: of the pass."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(why)
+        self.name = name
+
+
+def _passed(each: Pass, name: str, value: Any, context: Any) -> Any:
+    """What one pass gives, with its law checked. PassFailed if it gives nothing that is lawful."""
+    try:
+        with config.VERIFY.set(1):
+            return passes.run([each], value, context)
+    except Exception as error:
+        raise PassFailed(name, f"{type(error).__name__}: {error}") from error
 
 
 def _prepared(
@@ -206,30 +212,27 @@ def check_kernel(sink: Node, given: Given, first: str, device: str) -> Steps:
     context = pipeline.Context(backend.target, "k0", sink.arg)
     build, schedule, lower = pipeline.PASSES
     wanted = NAMES.index(first)
-    try:
-        built = _passed(build, sink, context)
-        if wanted <= NAMES.index("kernel.build"):
-            yield judge.step("kernel.build", partial(meaning, built))
-        kernel = _passed(schedule, built, context)
-        if wanted <= NAMES.index("kernel.schedule"):
-            step = judge.step("kernel.schedule", partial(meaning, kernel))
-            if step.is_wrong and context.plan is not None:
-                action = first_wrong(judge, built, context.plan.actions, meaning)
-                step = Step(step.name, step.apart, f"{step.note}; {action}")
-            yield step
-        functions = tuple(_passed(lower, kernel, context))
-        scratch = scratch_of(kernel, given)
-        if wanted <= NAMES.index("kernel.lower"):
-            run = lambda: results(_stepped(sink, functions, given, scratch))  # noqa: E731
-            yield judge.step("kernel.lower", run)
-    except LawError as error:
-        yield Step("kernel", INFINITE, f"a pass breaks the law: {error}")
-        return
-    runner = devices.runner(device)
-    run = lambda: results(  # noqa: E731
-        meanings.of_compiled(functions, given, scratch, backend, runner)
-    )
-    yield judge.step("compile", run)
+    built = _passed(build, "kernel.build", sink, context)
+    if wanted <= NAMES.index("kernel.build"):
+        yield judge.step("kernel.build", partial(meaning, built))
+    kernel = _passed(schedule, "kernel.schedule", built, context)
+    if wanted <= NAMES.index("kernel.schedule"):
+        step = judge.step("kernel.schedule", partial(meaning, kernel))
+        if step.is_wrong and context.plan is not None:
+            action = first_wrong(judge, built, context.plan.actions, meaning)
+            step = Step(step.name, step.apart, f"{step.note}; {action}")
+        yield step
+    functions = tuple(_passed(lower, "kernel.lower", kernel, context))
+    scratch = scratch_of(kernel, given)
+    if wanted <= NAMES.index("kernel.lower"):
+        run = lambda: results(_stepped(sink, functions, given, scratch))  # noqa: E731
+        yield judge.step("kernel.lower", run)
+    if wanted <= NAMES.index("compile"):
+        runner = devices.runner(device)
+        run = lambda: results(  # noqa: E731
+            meanings.of_compiled(functions, given, scratch, backend, runner)
+        )
+        yield judge.step("compile", run)
 
 
 def first_wrong(
@@ -298,10 +301,13 @@ def check(program: Saved, first: str = NAMES[0], device: str = "CPU") -> Steps:
     else:
         (sink,) = program.roots
         steps = check_kernel(sink, meanings.inputs([sink]), first, device)
-    for step in steps:
-        yield step
-        if step.is_wrong:
-            return
+    try:
+        for step in steps:
+            yield step
+            if step.is_wrong:
+                return
+    except PassFailed as failed:
+        yield Step(failed.name, INFINITE, str(failed))
 
 
 # ---- the command ---------------------------------------------------------------------------------

@@ -22,16 +22,14 @@ from typing import Any
 import numpy as np
 
 from treadle import events
-from treadle.captured import Jit
 from treadle.engine.estimate import estimate, total_of
 from treadle.engine.storage import allocator
 from treadle.ir import text
 from treadle.ir.node import Node
-from treadle.tools.bench import machine
+from treadle.tools.bench import machine, timing
 from treadle.tools.bench.case import Case
 from treadle.tools.bench.libraries import LIBRARIES, Library, listed
 from treadle.tools.bench.suite import CASES
-from treadle.tools.bench.timing import REST, in_turns
 from treadle.tools.debug import known_sizes
 
 SETS = 2
@@ -104,7 +102,10 @@ class Watch:
             "launches": len(calls),
             "kernels": len({call.kernel for call in calls}),
             "arena_bytes": sum(schedule.arena for schedule in schedules),
-            **total._asdict(),
+            "loads": total.loads,
+            "stores": total.stores,
+            "bytes": total.bytes,
+            "operations": total.operations,
         }
 
     def write(self, folder: Path) -> None:
@@ -159,8 +160,9 @@ def prepare(case: Case, library: Library, arrays: Data, artifacts: str) -> Ready
             "device_peak_bytes": allocator.peak,
             "process_peak_bytes": machine.peak_bytes(),
         }
-        if isinstance(function, Jit):
-            needed = function.memory(*sets[0])
+        needed_by = getattr(function, "memory", None)  # a captured function says it
+        if needed_by is not None:
+            needed = needed_by(*sets[0])
             seen["memory"] |= {
                 "arguments": needed.arguments,
                 "closed_over": needed.closed_over,
@@ -241,12 +243,13 @@ def measure(case: Case, settings: Settings) -> Data:
                 raise
             result[name] = {"error": f"{type(error).__name__}: {error}"}
     refuse(case, ready)
-    times = in_turns(
+    times = timing.in_turns(
         {name: each.rotation for name, each in ready.items()},
         settings.turns,
         settings.calls,
         block_seconds=settings.seconds,
-        rest=REST if len(ready) > 1 else ALONE,
+        rest=timing.REST if len(ready) > 1 else ALONE,
+        awake=timing.AWAKE,
     )
     for name, each in ready.items():
         wrong = stale(case, libraries[name], each)

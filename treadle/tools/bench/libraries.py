@@ -9,11 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from treadle import extras, host
-from treadle.captured import jit
-from treadle.ir.dtype import from_name
-from treadle.nn import functional
-from treadle.tensor import Tensor, no_grad
-from treadle.transforms.derivatives import vjp
 
 Function = Callable[..., Any]
 
@@ -36,37 +31,39 @@ class Library(Protocol):
 
 
 class Treadle:
-    """treadle: functions are captured by `jit`, as users of speed do."""
+    """treadle: functions are captured by `jit`, as users of speed do. Only its public names are
+    used, so that older commits can be measured too."""
 
     name = "treadle"
 
     def __init__(self) -> None:
+        self.module = extras.load("treadle")
         self.nn = extras.load("treadle.nn")
         self.optim = self.nn.optim
-        self.functional: Any = functional
+        self.functional: Any = extras.load("treadle.nn.functional")
 
     def version(self) -> str:
         return installed("treadle")
 
-    def tensor(self, array: np.ndarray, dtype: str) -> Tensor:
-        made = Tensor(array)
+    def tensor(self, array: np.ndarray, dtype: str) -> Any:
+        made = self.module.Tensor(array)
         if array.dtype.kind == "f" and dtype != "float32":
-            made = made.cast(from_name(dtype))
+            made = made.cast(getattr(self.module, dtype))
         return made.realize()
 
-    def array(self, tensor: Tensor) -> np.ndarray:
-        return np.asarray(tensor.cast(from_name("float64")).numpy())
+    def array(self, tensor: Any) -> np.ndarray:
+        return np.asarray(tensor.cast(self.module.float64).numpy())
 
     def captured(self, function: Function) -> Function:
-        made: Function = jit(function)
+        made: Function = self.module.jit(function)
         return made
 
     def gradients(self, function: Function, at: Sequence[Any], cotangent: Any) -> Any:
         """The value is not asked for; what the derivative needs of it is computed."""
-        return vjp(function, *at)[1](cotangent)
+        return self.module.vjp(function, *at)[1](cotangent)
 
     def no_grad(self) -> Any:
-        return no_grad()
+        return self.module.no_grad()
 
 
 class Torch:

@@ -113,8 +113,7 @@ def comparison_rows(before: Data, after: Data) -> list[tuple[str, ...]]:
             *[seconds(each.median) for each in times if each is not None],
             f"{difference.ratio:.3f}",
             f"{difference.low:.3f}..{difference.high:.3f}",
-            f"{difference.permutation:.3f}",
-            f"{difference.rank:.3f}",
+            f"{difference.p:.3f}",
             f"{difference.delta:+.2f}",
             verdict(difference),
             counts(old, new),
@@ -140,7 +139,7 @@ def counts(old: Data, new: Data) -> str:
 
 
 COMPARED = (
-    "case", "before ms", "after ms", "ratio", "95 %", "p", "p rank", "delta", "verdict", "counts",
+    "case", "before ms", "after ms", "ratio", "95 %", "p", "delta", "verdict", "counts",
 )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +68,10 @@ def _lower(program: Saved, device: str) -> Data:
             "arena": schedule.arena,
             "lines": source.count("\n"),
             "steps": sum(len(function.body) for function in functions),
-            **asdict(total),
+            "loads": total.loads,
+            "stores": total.stores,
+            "bytes": total.bytes,
+            "operations": total.operations,
         },
     }
 

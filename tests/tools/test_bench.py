@@ -1,0 +1,257 @@
+"""`treadle bench`: what it measures really runs, and what it keeps can be read and compared."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from treadle.__main__ import main
+from treadle.ir import text
+from treadle.kernel.schedule_text import parse_actions
+from treadle.tools.bench import child, command, folder, machine, report, runner, timing
+from treadle.tools.bench.case import Case, normal, plain
+from treadle.tools.bench.child import Settings
+from treadle.tools.bench.suite import CASES, choose
+
+SMALL = Case("small/affine", "x * 2 + 1", normal((4, 8)), plain(lambda library, x: x * 2 + 1))
+SHORT = Settings(turns=2, seconds=0.0, calls=2)
+
+
+def library(*blocks: float, **more: Any) -> dict[str, Any]:
+    """A library's entry whose blocks have these medians."""
+    return {"error": "", "version": "1", "first_seconds": 0.1, "blocks": [[b] for b in blocks],
+            "compile": dict.fromkeys(
+                ("build_seconds", "code_seconds", "search_seconds", "kernels", "lines"), 1),
+            "program": {**dict.fromkeys(
+                ("launches", "kernels", "arena_bytes", "loads", "stores", "bytes", "operations"),
+                1), **more},
+            "memory": {"device_peak_bytes": 1, "process_peak_bytes": 1}}  # fmt: skip
+
+
+def run_of(*entries: dict[str, Any]) -> dict[str, Any]:
+    """A run of these cases."""
+    return {"version": folder.VERSION, "created": "", "machine": {"commit": "a", "threads": 2},
+            "settings": {}, "cases": list(entries)}  # fmt: skip
+
+
+def entry(name: str, **libraries: dict[str, Any]) -> dict[str, Any]:
+    """A case that was measured."""
+    return {"name": name, "what": "", "error": "", "busy": 0.0, "operations": 10, "bytes": 0,
+            "target": 1.5, "libraries": libraries}  # fmt: skip
+
+
+def measured(case: Case, monkeypatch: pytest.MonkeyPatch, settings: Settings = SHORT) -> Any:
+    """A case measured in this process, without rests."""
+    monkeypatch.setattr(timing, "AWAKE", 0.0)
+    monkeypatch.setattr(child, "ALONE", 0.0)
+    return child.measure(case, settings)
+
+
+# ---- timing --------------------------------------------------------------------------------------
+def test_candidates_run_in_turns_and_warm_calls_are_not_counted() -> None:
+    said: list[str] = []
+    calls = {name: (lambda name=name: said.append(name)) for name in "ab"}
+    found = timing.in_turns(calls, turns=2, calls=3, warm=1, rest=0.0, awake=0.0)
+    assert "".join(said) == "aaaabbbb" * 2
+    assert [len(block) for block in found["a"].blocks] == [3, 3]
+
+
+def test_short_calls_are_repeated_until_the_block_is_long_enough() -> None:
+    found = timing.in_turns(
+        {"a": lambda: None}, turns=1, calls=3, warm=1, rest=0, awake=0, block_seconds=10.0
+    )
+    assert len(found["a"].seconds) == timing.MOST_CALLS
+
+
+# ---- cases ---------------------------------------------------------------------------------------
+def test_every_case_says_what_it_is_and_has_a_name_of_its_own() -> None:
+    assert all(name == case.name and case.what for name, case in CASES.items())
+    assert {case.group for case in CASES.values()} >= {"matmul", "conv", "softmax", "step", "cold"}
+    assert 3 <= len(choose([], quick=True)) < len(CASES) / 2
+
+
+def test_choosing_by_part_pattern_or_not_at_all() -> None:
+    assert choose(["matmul/64/"]) == choose(["matmul/64/*"])
+    with pytest.raises(ValueError, match=r"no case matches 'nothing'; there are groups matmul"):
+        choose(["nothing"])
+
+
+def test_a_case_is_measured_with_its_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = measured(SMALL, monkeypatch)["treadle"]
+    assert [len(block) for block in found["blocks"]] == [2, 2]
+    assert found["program"]["launches"] == 1
+    assert found["program"]["bytes"] == 2 * 4 * 32
+    assert found["memory"]["arguments"] == found["memory"]["results"] == 4 * 32
+    folder.check(found, folder.LIBRARY)
+
+
+def test_a_result_that_was_computed_before_is_no_measurement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: list[Any] = []
+
+    def cached(library: Any, x: Any) -> Any:
+        kept.append(x * 2)
+        return kept[0]
+
+    monkeypatch.setattr(child.LIBRARIES["treadle"], "captured", lambda self, function: function)
+    with pytest.raises(RuntimeError, match="different inputs give the same result"):
+        measured(replace(SMALL, build=plain(cached)), monkeypatch)
+
+
+def test_a_result_that_does_not_change_any_more_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Any] = []
+
+    def stuck(library: Any, x: Any) -> Any:
+        kept.append(x * 2 if len(kept) < child.SETS else kept[0] * 0)
+        return kept[-1]
+
+    monkeypatch.setattr(child.LIBRARIES["treadle"], "captured", lambda self, function: function)
+    with pytest.raises(RuntimeError, match="away from the first with these inputs"):
+        measured(replace(SMALL, build=plain(stuck)), monkeypatch, replace(SHORT, calls=1))
+
+
+def test_a_state_that_does_not_change_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RuntimeError, match="the state has not changed"):
+        measured(replace(SMALL, consumes=True), monkeypatch)
+
+
+def test_arrays_are_the_same_in_every_process() -> None:
+    first, second = child.draw(SMALL), child.draw(SMALL)
+    np.testing.assert_array_equal(first["sets"][0][0], second["sets"][0][0])
+    assert not np.array_equal(first["sets"][0][0], first["sets"][1][0])
+
+
+def test_artifacts_parse_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CACHE", "0")
+    found = runner.run_case(CASES["matmul/64/NN"], replace(SHORT, artifacts=str(tmp_path)))
+    assert found["error"] == ""
+    assert text.parse_roots((tmp_path / "graph_0.txt").read_text())
+    assert text.parse((tmp_path / "kernel_0.txt").read_text()).op.name == "sink"
+    assert parse_actions((tmp_path / "actions_0.txt").read_text())
+    assert "define" in (tmp_path / "source_0.txt").read_text()
+    assert found["libraries"]["treadle"]["compile"]["kernels"] == 1
+
+
+def test_a_case_that_fails_says_why_and_loses_nothing_else(tmp_path: Path) -> None:
+    wrong = replace(CASES["matmul/64/NN"], name="matmul/none")
+    data = runner.run_all([wrong], SHORT, tmp_path, "now", lambda entry: None)
+    assert data["cases"][0]["error"] == "KeyError: 'matmul/none'"
+    assert folder.read(tmp_path) == json.loads(json.dumps(data))
+    assert "KeyError" in report.run_table(data)
+
+
+# ---- folders -------------------------------------------------------------------------------------
+def test_a_run_is_kept_and_read(tmp_path: Path) -> None:
+    run = run_of(entry("a/b", treadle=library(1.0, 2.0), torch={"error": "missing"}))
+    folder.write(tmp_path, run)
+    assert folder.read(tmp_path) == run
+    assert folder.samples(run["cases"][0]["libraries"]["treadle"]) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda run: run.pop("machine"), "run has no 'machine'"),
+        (lambda run: run["cases"][0].pop("busy"), r"run\.cases\[0\] has no 'busy'"),
+        (lambda run: run["cases"][0].update(operations=1.5), r"operations is float"),
+        (lambda run: run["cases"][0]["libraries"]["treadle"]["program"].pop("loads"),
+         r"libraries\.treadle\.program has no 'loads'"),
+    ],
+)  # fmt: skip
+def test_a_run_of_another_shape_is_refused(change: Any, message: str, tmp_path: Path) -> None:
+    run = copy.deepcopy(run_of(entry("a/b", treadle=library(1.0))))
+    change(run)
+    with pytest.raises(ValueError, match=message):
+        folder.write(tmp_path, run)
+
+
+def test_a_folder_without_a_run_and_a_later_version_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no run\.json in it"):
+        folder.read(tmp_path)
+    (tmp_path / "run.json").write_text(json.dumps({"version": 99}))
+    with pytest.raises(ValueError, match=r"is of version 99; this reads 1"):
+        folder.read(tmp_path)
+
+
+# ---- comparing -----------------------------------------------------------------------------------
+FAST, SLOW = [1.0, 1.01, 0.99, 1.0, 1.02], [2.0, 2.02, 1.98, 2.01, 2.0]
+
+
+def test_two_folders_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = run_of(
+        entry("a/same", treadle=library(*FAST)),
+        entry("b/slower", treadle=library(*FAST)),
+        entry("c/gone", treadle=library(*FAST)),
+    )
+    after = run_of(
+        entry("a/same", treadle=library(*FAST)),
+        entry("b/slower", treadle=library(*SLOW, launches=3)),
+    )
+    folder.write(tmp_path / "before", before)
+    folder.write(tmp_path / "after", after)
+    assert main(["bench", "compare", str(tmp_path / "before"), str(tmp_path / "after")]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert "b/slower" in shown[2] and "SLOWER" in shown[2] and "launches 1 -> 3" in shown[2]
+    assert "a/same" in shown[3] and "no difference found" in shown[3]
+    assert shown[4] == "only before: c/gone"
+
+
+def test_runs_of_two_machines_say_so() -> None:
+    before = run_of(entry("a/b", treadle=library(*FAST)))
+    after = {**before, "machine": {"commit": "b", "threads": 1}}
+    assert "threads: 2 and 1" in report.comparison(before, after)
+    assert "not of one machine" not in report.comparison(before, before)
+
+
+def test_a_table_has_ratios_and_geometric_means() -> None:
+    run = run_of(
+        entry("a/x", treadle=library(*FAST), torch=library(*SLOW)),
+        entry("a/y", treadle=library(*FAST), torch=library(*FAST)),
+    )
+    shown = report.run_table(run)
+    assert "| 2.00" in shown
+    assert "a: 2 cases, geometric mean 1.41 of torch, least 1.00" in shown
+
+
+# ---- the command line ----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["bench", "nothing"], 2, "no case matches 'nothing'"),
+        (["bench", "compare", "HEAD"], 2, "compare takes two folders with runs, or two commits"),
+        (["bench", "show", "nowhere"], 2, "nowhere holds no run"),
+        (["bench", "--blocks", "1", "softmax"], 2, "--blocks is at least 2"),
+        (["nonsense"], 2, "there is no command 'nonsense'"),
+    ],
+)
+def test_wrong_command_lines(
+    words: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(machine, "busy", lambda seconds=0.0: 0.0)
+    assert main(words) == status
+    assert message in capsys.readouterr().err
+
+
+def test_a_busy_machine_is_refused_or_warned_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine, "busy", lambda seconds=0.0: 0.9)
+    assert command.main(["matmul/64/NN", "--require-quiet"]) == 3
+    assert "others use 90% of the processors" in capsys.readouterr().err
+    assert command.is_quiet(False)
+    assert "warning: others use 90%" in capsys.readouterr().err
+
+
+def test_the_list_of_commands_and_of_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "bench" in capsys.readouterr().out
+    assert main(["bench", "--list", "decoder"]) == 0
+    assert "decoder/gpt2/token" in capsys.readouterr().out
