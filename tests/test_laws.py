@@ -52,6 +52,7 @@ FLOORS: dict[str, int] = {
     "treadle.engine": ENGINE,
     "treadle.face": FACE,
     "treadle.tensor": FACE,
+    "treadle.fft": FACE,
     "treadle.linalg": FACE,
     "treadle.exchange": FACE,
     "treadle.interop": FACE,

@@ -20,13 +20,14 @@ import stubs
 
 import treadle
 from treadle import nn
-from treadle.graph.public import LINALG, METHODS, NAMESPACE, Public
+from treadle.graph.public import FFT, LINALG, METHODS, NAMESPACE, Public
 
 PAGES = Path(__file__).parent.parent / "docs" / "api"
 TABLES = {
     "methods": ("Methods of Tensor", METHODS),
     "namespace": ("Functions of `treadle`", NAMESPACE),
     "linalg": ("Functions of `treadle.linalg`", LINALG),
+    "fft": ("Functions of `treadle.fft`", FFT),
 }
 MODULES: dict[str, tuple[str, ModuleType]] = {
     "nn": ("`treadle.nn`: layers, losses, state", nn),

@@ -35,7 +35,7 @@ from treadle.tensor import Tensor, enable_grad, no_grad, tensor
 from treadle.tools.debug import explain
 
 if TYPE_CHECKING:  # who uses these loads them: LATE
-    from treadle import linalg, nn
+    from treadle import fft, linalg, nn
     from treadle.captured import jit
     from treadle.kernels import custom_kernel, custom_monoid
     from treadle.standard import (
@@ -79,6 +79,7 @@ bool = bool_
 
 # module -> the names that are found there when they are first used; none: the module itself
 _MODULES = {
+    "fft": "",
     "linalg": "",
     "nn": "",
     "captured": "jit",
@@ -127,6 +128,7 @@ __all__ = [
     "custom_vjp",
     "enable_grad",
     "explain",
+    "fft",
     "finfo",
     "float8_e4m3",
     "float8_e5m2",

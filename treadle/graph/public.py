@@ -105,7 +105,8 @@ class Public:
 METHODS: dict[str, Public] = {}  # of Tensor, aliases too
 NAMESPACE: dict[str, Public] = {}  # treadle.name, aliases too
 LINALG: dict[str, Public] = {}  # treadle.linalg.name
-TABLES = {"method": METHODS, "namespace": NAMESPACE, "linalg": LINALG}
+FFT: dict[str, Public] = {}  # treadle.fft.name
+TABLES = {"method": METHODS, "namespace": NAMESPACE, "linalg": LINALG, "fft": FFT}
 
 
 def file_under_its_names(entry: Public) -> None:
@@ -131,6 +132,7 @@ def public(
     method: bool = True,
     namespace: bool = False,
     linalg: bool = False,
+    fft: bool = False,
     aliases: tuple[str, ...] = (),
     gradient: str = "yes",
     kind: str = "method",
@@ -138,7 +140,7 @@ def public(
 ) -> Callable[[F], F]:
     """File a function under its public name; the function itself is returned unchanged, so that
     the library's own calls cost nothing more. module: who registers it, if another wrote it."""
-    wanted = {"method": method, "namespace": namespace, "linalg": linalg}
+    wanted = {"method": method, "namespace": namespace, "linalg": linalg, "fft": fft}
     tables = tuple([table for table, is_wanted in wanted.items() if is_wanted])
 
     def register(function: F) -> F:
