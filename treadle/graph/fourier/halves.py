@@ -10,16 +10,16 @@ complex signal of length h, from whose transform Z both transforms are taken apa
 
 from __future__ import annotations
 
-from treadle.graph.build import contiguous, flip, iota, pad, permute, reshape, where
+from treadle.graph.build import contiguous, flip, iota, permute, reshape, where
 from treadle.graph.elementwise import add, eq, gt, logical_and, logical_or, lt, neg, sub
 from treadle.graph.fourier.lengths import radices
+from treadle.graph.fourier.roots import line
 from treadle.graph.fourier.transform import (
     PART,
     TIME,
     conjugate,
     inverse,
-    roots,
-    table,
+    padded,
     times,
     transform,
 )
@@ -33,12 +33,6 @@ def _packed(n: int) -> bool:
     return n % 2 == 0 and len(radices(n)) > 1
 
 
-def _turns(count: int, n: int, like: Node) -> tuple[Node, Node]:
-    """cos and sin of 2 pi k / n for k below `count`, along the time."""
-    c, s = (reshape(table(each, like.dtype), (count, 1)) for each in roots(iota(count, int64), n))
-    return c, s
-
-
 def half(x: Node, scale: float = 1.0) -> Node:
     """The first n // 2 + 1 numbers of `scale` times the transform of real signals."""
     batch, _, n, inside = x.shape
@@ -49,7 +43,7 @@ def half(x: Node, scale: float = 1.0) -> Node:
     z = contiguous(transform(pairs, scale / 2))
     z = cat([z, narrow(z, TIME, 0, 1)], dim=TIME)
     other = conjugate(flip(z, TIME))
-    c, s = _turns(h + 1, n, x)
+    c, s = (reshape(each, (h + 1, 1)) for each in line(h + 1, n, x.dtype))
     return add(add(z, other), times(sub(z, other), neg(s), neg(c)))
 
 
@@ -61,7 +55,7 @@ def whole(x: Node, n: int, scale: float = 1.0) -> Node:
     """
     batch, parts, count, inside = x.shape
     if parts == 1:
-        x = pad(x, ((0, 0), (0, 1), (0, 0), (0, 0)))
+        x = padded(x, 0, 1, PART)
     k = reshape(iota(count, int64), (count, 1))
     free = logical_and(gt(k, 0), lt(k, (n + 1) // 2))
     is_real = reshape(eq(iota(2, int64), 0), (2, 1, 1))
@@ -72,6 +66,6 @@ def whole(x: Node, n: int, scale: float = 1.0) -> Node:
     h = n // 2
     other = conjugate(flip(x, TIME))
     even, odd = (narrow(f(x, other), TIME, 0, h) for f in (add, sub))
-    c, s = _turns(h, n, x)
+    c, s = (reshape(each, (h, 1)) for each in line(h, n, x.dtype))
     z = inverse(add(even, times(odd, neg(s), c)), scale)
     return reshape(permute(z, (0, 2, 1, 3)), (batch, 1, n, inside))

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from treadle.graph import shapes
-from treadle.graph.build import as_float, cast, pad, permute, reshape
+from treadle.graph.build import as_float, cast, permute, reshape
 from treadle.graph.build import contiguous as stored
 from treadle.graph.fourier import halves
-from treadle.graph.fourier.transform import conjugate, inverse, transform
+from treadle.graph.fourier.transform import conjugate, inverse, padded, transform
 from treadle.graph.movement import narrow, stack
 from treadle.graph.parts import complex_of, imag, real
 from treadle.graph.public import public
@@ -38,7 +38,7 @@ def _parts(name: str, x: Node) -> Node:
     if not x.shape:
         raise ValueError(f"{name}: a 0-d tensor has no dimension to transform")
     if x.dtype.is_complex:
-        return stack([real(x), imag(x)])
+        return stored(stack([real(x), imag(x)]))  # what chooses its part is slow in a product
     floating = as_float(x)
     wide = cast(floating, float32) if floating.dtype.itemsize < float32.itemsize else floating
     return reshape(wide, (1, *wide.shape))
@@ -125,9 +125,7 @@ def _resized(x: Node, axis: int, n: int) -> Node:
             f"a transform of {n} of the {shapes.dim_text(size)} elements of a dimension: it cannot "
             "be said whether these are too few or too many"
         )
-    room: list[tuple[Any, Any]] = [(0, 0)] * len(x.shape)
-    room[axis] = (0, shapes.subtract(n, size))
-    return pad(x, room)
+    return padded(x, 0, shapes.subtract(n, size), axis)
 
 
 def _along(x: Node, axis: int, function: Callable[[Node], Node]) -> Node:
@@ -153,7 +151,7 @@ def _complex_to_complex(name: str, x: Node, s: Any, dims: Any, norm: Any, direct
     parts = _transformed(name, parts, _lengths(name, x, s, dims), norm, direction)
     _scale(name, norm, 1, direction)
     if parts.shape[0] == 1:  # along no dimension
-        parts = pad(parts, [(0, 1), *[(0, 0)] * len(x.shape)])
+        parts = padded(parts, 0, 1, 0)
     return _complex(parts)
 
 
