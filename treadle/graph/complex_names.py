@@ -99,7 +99,8 @@ def for_complex(entry: Public) -> Function:
     """What the function of a public name is of complex numbers."""
     place = OF_COMPLEX.get(entry.name)
     if place is None:
-        return entry.function if entry.name in WORKS else _refusal(entry)
+        known = entry.name in WORKS or "fft" in entry.tables
+        return entry.function if known else _refusal(entry)
     module, _, name = place.removesuffix("()").rpartition(".")
     found: Function = getattr(load(f"{__package__}.{module}"), name)
     return found(entry.function) if place.endswith("()") else found
