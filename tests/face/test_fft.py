@@ -42,7 +42,7 @@ def test_types():
         assert str(got.dtype) == "complex64"
         close(got, np.fft.fft(x.astype("float64")), 2.0**-23)
         assert fft.irfft(Tensor(x)).dtype is treadle.float32
-    assert fft.fft(Tensor(np.ones(3))).dtype is treadle.complex128
+    assert str(fft.fft(Tensor(np.ones(3))).dtype) == "complex128"
     assert fft.irfft(Tensor(np.ones(3))).dtype is treadle.float64
     assert fft.fftn(Tensor.ones(2), dim=()).tolist() == [1, 1]
 
@@ -117,7 +117,7 @@ def test_the_program_grows_with_the_logarithm():
         return len(toposort([fft.fft(Tensor.ones(n) + 1j).node]))
 
     sizes = [size(2**power) for power in (12, 16, 20)]
-    assert max(b - a for a, b in zip(sizes, sizes[1:])) < 130
+    assert max(np.diff(sizes)) < 130
 
 
 @pytest.mark.parametrize(

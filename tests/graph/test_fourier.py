@@ -6,11 +6,11 @@ import pytest
 from arrays import run, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from treadle.graph.parts import complex_of, imag, real
 
 import treadle.fft  # noqa: F401  (fills the table)
 from treadle.graph.fourier.lengths import radices, roomy
 from treadle.graph.movement import stack
+from treadle.graph.parts import complex_of, imag, real
 from treadle.graph.public import FFT
 
 # every small length; primes that are products and primes that are convolutions; powers; mixtures

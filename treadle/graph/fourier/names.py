@@ -10,6 +10,7 @@ kept), and of such a half to real ones. Tensors stand here as *parts*, real node
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from treadle.graph import shapes
@@ -140,9 +141,8 @@ def _along(x: Node, axis: int, function: Callable[[Node], Node]) -> Node:
 def _transformed(name: str, x: Node, lengths: Lengths, norm: Any, direction: int) -> Node:
     """Transforms of complex numbers along axes, one after the other."""
     for axis, n in lengths:
-        scale = _scale(name, norm, n, direction)
-        function = TRANSFORMS[direction]
-        x = _along(_resized(x, axis + 1, n), axis, lambda y, s=scale, f=function: f(y, s))
+        function = partial(TRANSFORMS[direction], scale=_scale(name, norm, n, direction))
+        x = _along(_resized(x, axis + 1, n), axis, function)
     return x
 
 
@@ -162,7 +162,7 @@ def _real_to_complex(name: str, x: Node, s: Any, dims: Any, norm: Any, direction
     lengths = _some(name, _lengths(name, x, s, dims))
     axis, n = lengths[-1]
     scale = _scale(name, norm, n, direction)
-    parts = _along(_resized(parts, axis + 1, n), axis, lambda y: halves.half(y, scale))
+    parts = _along(_resized(parts, axis + 1, n), axis, partial(halves.half, scale=scale))
     if direction == BACKWARD:
         parts = conjugate(parts, 0)
     return _complex(_transformed(name, parts, lengths[:-1], norm, direction))
@@ -180,7 +180,7 @@ def _complex_to_real(name: str, x: Node, s: Any, dims: Any, norm: Any, direction
     parts = _resized(parts, axis + 1, n // 2 + 1)
     if direction == FORWARD:
         parts = conjugate(parts, 0)
-    found = _along(parts, axis, lambda y: halves.whole(y, n, scale))
+    found = _along(parts, axis, partial(halves.whole, n=n, scale=scale))
     return reshape(found, found.shape[1:])
 
 
@@ -234,7 +234,7 @@ def irfft(x: Node, n: int | None = None, dim: int = -1, norm: str | None = None)
     The imaginary parts of the first and, of an even n, of the last number are taken as 0.
 
     >>> treadle.fft.irfft(Tensor([10.0, -2.0, -2.0]), n=4).tolist()
-    [1.0, 2.5, 4.0, 2.5]
+    [1.0, 3.0, 3.0, 3.0]
     """
     return _complex_to_real("irfft", x, [n], [dim], norm, BACKWARD)
 
