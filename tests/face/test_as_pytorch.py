@@ -69,11 +69,11 @@ def test_the_exponential_of_halves():
 
 
 def test_the_slope_of_the_next_number():
-    x, y = Tensor([1.0, -0.0], requires_grad=True), Tensor([2.0, -1.0], requires_grad=True)
+    x, y = Tensor([1.0, -0.0], requires_grad=True), Tensor([2.0, -1.0])
     found = x.nextafter(y)
-    np.testing.assert_array_equal(found.numpy(), np.nextafter(np.float32([1, -0.0]), np.float32([2, -1])))
-    slopes = found.sum().gradient(x, y)
-    assert [each.tolist() for each in slopes] == [[1.0, 1.0], [0.0, 0.0]]
+    expected = np.nextafter(np.float32([1, -0.0]), np.float32([2, -1]))
+    np.testing.assert_array_equal(found.numpy(), expected)
+    assert found.sum().gradient(x)[0].tolist() == [1.0, 1.0]
 
 
 def test_one_number_becomes_a_sum():

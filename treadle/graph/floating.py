@@ -100,7 +100,7 @@ def nextafter(x: Operand, other: Operand) -> Node:
     """The next number of the dtype after x in the direction of `other`; `other` if they are equal.
 
     The bits of positive floats, read as integers, count upwards; those of negative ones downwards.
-    The derivative by x is 1, by `other` 0.
+    The derivative by x is 1; there is none by `other`.
 
     >>> Tensor([0.0]).nextafter(Tensor([1.0])) > 0
     Tensor([ True])
