@@ -45,7 +45,9 @@ def test_a_step_that_truncates_to_nothing():
 
 @pytest.mark.parametrize("ids", [[0, 3], [-1, 0]])
 def test_class_ids_out_of_range(ids):
-    with pytest.raises(IndexError, match="one_hot: index .* is out of range for an axis of size 3"):
+    with pytest.raises(
+        IndexError, match=r"one_hot: index -?\d is out of range for an axis of size 3"
+    ):
         Tensor(ids).one_hot(3).realize()
 
 
