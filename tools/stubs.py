@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treadle import graph, methods
+from treadle.graph import results
 from treadle.graph.public import NAMES, TABLES, Public, other_spellings
 
 STUB = Path(methods.__file__).with_name("vocabulary.pyi")
@@ -40,6 +41,9 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from treadle.dims import Dim
+from treadle.graph.results import (
+{named}
+)
 from treadle.graph.windows import Padding, Sizes
 from treadle.ir.dtype import DType
 from treadle.tensor import Tensor
@@ -286,7 +290,9 @@ def operands(name: str) -> Arguments:
 
 def stub() -> str:
     """The whole text of `treadle/vocabulary.pyi`."""
-    parts = [HEAD.rstrip("\n")]
+    used = {word for entry in METHODS.values() for word in re.findall(r"\w+", entry.results)}
+    named = sorted(used & set(vars(results)))
+    parts = [HEAD.format(named="\n".join(f"    {each}," for each in named)).rstrip("\n")]
     for name, entry in METHODS.items():
         parts += from_table(name, entry)
         if methods.has_in_place(entry):

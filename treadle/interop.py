@@ -47,7 +47,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Cell):
         return np.asarray(value)
     if isinstance(value, list | tuple):
-        return type(value)([_plain(part) for part in value])
+        parts = [_plain(part) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
     return value

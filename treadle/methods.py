@@ -49,7 +49,9 @@ def wrap(result: Any, bindings: dict[str, int]) -> Any:
     if isinstance(result, Node):
         return Tensor._of(result, bindings)
     if isinstance(result, tuple | list):
-        return type(result)(wrap(part, bindings) for part in result)
+        parts = [wrap(part, bindings) for part in result]
+        make = getattr(type(result), "_make", type(result))  # a named tuple takes its fields apart
+        return make(parts)
     return result
 
 

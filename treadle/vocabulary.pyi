@@ -10,6 +10,14 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from treadle.dims import Dim
+from treadle.graph.results import (
+    MinMax,
+    QRResult,
+    SlogdetResult,
+    TensorSVDResult,
+    TriangularSolveResult,
+    ValuesIndices,
+)
 from treadle.graph.windows import Padding, Sizes
 from treadle.ir.dtype import DType
 from treadle.tensor import Tensor
@@ -212,7 +220,7 @@ class Vocabulary:
         keepdim: builtins.bool = False,
         axis: builtins.int | None = ...,
         keepdims: builtins.bool = ...,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> MinMax[Tensor]:
         """(the least, the greatest) value, of all or along a dimension; NaN if there is one."""
 
     def angle(self) -> Tensor:
@@ -1060,22 +1068,22 @@ class Vocabulary:
         """`ctc_loss`, with the result put into this tensor. Returns it."""
 
     @overload
-    def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+    def cummax(self, dim: builtins.int) -> ValuesIndices[Tensor]:
         """(values, indices): the greatest of the elements up to and including each, along a
         dimension, and where it stands, int64; of equals the last."""
 
     @overload
-    def cummax(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
+    def cummax(self, *, axis: builtins.int) -> ValuesIndices[Tensor]:
         """(values, indices): the greatest of the elements up to and including each, along a
         dimension, and where it stands, int64; of equals the last."""
 
     @overload
-    def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+    def cummin(self, dim: builtins.int) -> ValuesIndices[Tensor]:
         """(values, indices): the least of the elements up to and including each, along a dimension,
         and where it stands, int64; of equals the last."""
 
     @overload
-    def cummin(self, *, axis: builtins.int) -> tuple[Tensor, Tensor]:
+    def cummin(self, *, axis: builtins.int) -> ValuesIndices[Tensor]:
         """(values, indices): the least of the elements up to and including each, along a dimension,
         and where it stands, int64; of equals the last."""
 
@@ -2109,7 +2117,7 @@ class Vocabulary:
         *,
         axis: builtins.int = ...,
         keepdims: builtins.bool = ...,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> ValuesIndices[Tensor]:
         """(values, indices): the k-th least element (from 1) along a dimension, and where it
         stands."""
 
@@ -2777,7 +2785,7 @@ class Vocabulary:
         *,
         axis: builtins.int = ...,
         keepdims: builtins.bool = ...,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> ValuesIndices[Tensor]:
         """(values, indices): the most frequent element along a dimension, of several the least, and
         where it stands last."""
 
@@ -3269,7 +3277,7 @@ class Vocabulary:
     def put_(self, index: Array, source: Array, accumulate: builtins.bool = False) -> Tensor:
         """`put`, with the result put into this tensor. Returns it."""
 
-    def qr(self, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
+    def qr(self, some: builtins.bool = True) -> QRResult[Tensor]:
         """`linalg.qr`, reduced if `some`, else complete."""
 
     def quantile(
@@ -3818,7 +3826,7 @@ class Vocabulary:
     ) -> Tensor:
         """`slice_scatter`, with the result put into this tensor. Returns it."""
 
-    def slogdet(self) -> tuple[Tensor, Tensor]:
+    def slogdet(self) -> SlogdetResult[Tensor]:
         """(sign, logabsdet): the determinants are sign * exp(logabsdet). 0 and -inf of a singular
         matrix, whose derivative is inf or NaN."""
 
@@ -3884,7 +3892,7 @@ class Vocabulary:
         *,
         stable: builtins.bool = True,
         axis: builtins.int = ...,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> ValuesIndices[Tensor]:
         """(values, indices): the elements in order along a dimension, and where each stood,
         int64."""
 
@@ -4027,7 +4035,7 @@ class Vocabulary:
 
     def svd(
         self, some: builtins.bool = True, compute_uv: builtins.bool = True
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> TensorSVDResult[Tensor]:
         """(U, S, V) with x == U @ diag(S) @ V.T, as `linalg.svd` with full_matrices=not some;
         without `compute_uv`, U and V are zeros."""
 
@@ -4132,7 +4140,7 @@ class Vocabulary:
         sorted: builtins.bool = True,
         *,
         axis: builtins.int = ...,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> ValuesIndices[Tensor]:
         """(values, indices): the k greatest (or least) elements along a dimension, in order,
         whatever `sorted` says; of equals those that stand first."""
 
@@ -4215,7 +4223,7 @@ class Vocabulary:
         upper: builtins.bool = True,
         transpose: builtins.bool = False,
         unitriangular: builtins.bool = False,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> TriangularSolveResult[Tensor]:
         """(X, A) with A @ X == x, or A.T @ X == x with `transpose`, for a triangular matrix A of
         which the other triangle is not read; batches broadcast."""
 

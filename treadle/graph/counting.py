@@ -34,6 +34,7 @@ from treadle.graph.ordering import key_of, order, place_along, position_type
 from treadle.graph.public import public
 from treadle.graph.random import rand
 from treadle.graph.reduction import any_
+from treadle.graph.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from treadle.graph.running import cumsum
 from treadle.graph.scan import scan
 from treadle.graph.shapes import Dim, text
@@ -162,33 +163,43 @@ def scatter_end(starts: Node, size: Dim, count: int) -> Node:
     return where(lt(iota(count, int64), count - 1), following, dim_value(size, int64))
 
 
-def _of_standard(name: str, inverse: bool, counts: bool, indices: bool, text_: str) -> None:
-    def function(x: Node, /, *, read: Read) -> Any:
-        if not indices:
-            return unique(x, True, inverse, counts, read=read)
-        values, groups, numbers = unique(x, True, True, True, read=read)
-        flat = reshape(groups, (shapes.total(groups.shape),))
-        size = flat.shape[0]
-        base = dim_value(size, int64)
-        first = scatter(expand(base, numbers.shape), flat, iota(size, int64), 0, "min")
-        return values, first, groups, numbers
-
-    function.__doc__ = f"The different elements in ascending order{text_}. Every NaN is different."
-    public(name, source="Array API", method=False, namespace=True, kind="reads", gradient="no")(
-        function
-    )
-
-
-_of_standard("unique_values", False, False, False, "")
-_of_standard("unique_counts", False, True, False, ", and how often each stands")
-_of_standard("unique_inverse", True, False, False, ", and which of them each element is")
-_of_standard(
-    "unique_all",
-    True,
-    True,
-    True,
-    ", where each stands first, which of them each element is, and how often each stands",
+@public(
+    "unique_values", source="Array API", method=False, namespace=True, kind="reads", gradient="no"
 )
+def unique_values(x: Node, /, *, read: Read) -> Node:
+    """The different elements in ascending order. Every NaN is different."""
+    found: Node = unique(x, True, read=read)
+    return found
+
+
+@public(
+    "unique_counts", source="Array API", method=False, namespace=True, kind="reads", gradient="no"
+)
+def unique_counts(x: Node, /, *, read: Read) -> UniqueCountsResult[Node]:
+    """The different elements in ascending order, and how often each stands. Every NaN is
+    different."""
+    return UniqueCountsResult(*unique(x, True, False, True, read=read))
+
+
+@public(
+    "unique_inverse", source="Array API", method=False, namespace=True, kind="reads", gradient="no"
+)
+def unique_inverse(x: Node, /, *, read: Read) -> UniqueInverseResult[Node]:
+    """The different elements in ascending order, and which of them each element is. Every NaN is
+    different."""
+    return UniqueInverseResult(*unique(x, True, True, read=read))
+
+
+@public("unique_all", source="Array API", method=False, namespace=True, kind="reads", gradient="no")
+def unique_all(x: Node, /, *, read: Read) -> UniqueAllResult[Node]:
+    """The different elements in ascending order, where each stands first, which of them each
+    element is, and how often each stands. Every NaN is different."""
+    values, groups, numbers = unique(x, True, True, True, read=read)
+    flat = reshape(groups, (shapes.total(groups.shape),))
+    size = flat.shape[0]
+    base = dim_value(size, int64)
+    first = scatter(expand(base, numbers.shape), flat, iota(size, int64), 0, "min")
+    return UniqueAllResult(values, first, groups, numbers)
 
 
 # ---- counts --------------------------------------------------------------------------------------

@@ -118,11 +118,11 @@ Tensor([1.])
 """,
     "cummax": """
 >>> Tensor([1, 3, 2]).cummax(0)
-(Tensor([1, 3, 3]), Tensor([0, 1, 1]))
+ValuesIndices(values=Tensor([1, 3, 3]), indices=Tensor([0, 1, 1]))
 """,
     "cummin": """
 >>> Tensor([2, 3, 1]).cummin(0)
-(Tensor([2, 2, 1]), Tensor([0, 0, 2]))
+ValuesIndices(values=Tensor([2, 2, 1]), indices=Tensor([0, 0, 2]))
 """,
     "cumulative_prod": """
 >>> treadle.cumulative_prod(Tensor([1, 2, 3]))

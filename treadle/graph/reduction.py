@@ -42,6 +42,7 @@ from treadle.graph.elementwise import (
 )
 from treadle.graph.functions import exp, log, sqrt
 from treadle.graph.public import public
+from treadle.graph.results import MinMax
 from treadle.graph.shapes import Dim, text
 from treadle.ir import ops
 from treadle.ir.dtype import DType, bool_, int32, int64, uint64
@@ -315,13 +316,13 @@ min_ = _extreme("min", "amin", "least", minimum)
 
 
 @public("aminmax", source="PyTorch")
-def aminmax(x: Node, *, dim: int | None = None, keepdim: bool = False) -> tuple[Node, Node]:
+def aminmax(x: Node, *, dim: int | None = None, keepdim: bool = False) -> MinMax[Node]:
     """(the least, the greatest) value, of all or along a dimension; NaN if there is one.
 
     >>> Tensor([3, 1, 2]).aminmax()
-    (Tensor(1), Tensor(3))
+    MinMax(min=Tensor(1), max=Tensor(3))
     """
-    return min_(x, dim, keepdim), max_(x, dim, keepdim)
+    return MinMax(min_(x, dim, keepdim), max_(x, dim, keepdim))
 
 
 def _arg_extreme(name: str, text_: str) -> Callable[..., Node]:

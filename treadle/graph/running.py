@@ -37,6 +37,7 @@ from treadle.graph.elementwise import add, div, logical_xor, mul, rounded_once, 
 from treadle.graph.movement import cat, narrow, on_or_below, stack
 from treadle.graph.public import public
 from treadle.graph.reduction import logsumexp, sum_, summed_type
+from treadle.graph.results import ValuesIndices
 from treadle.graph.shapes import Dim, text
 from treadle.ir.dtype import DType, bool_, int32, int64, uint64
 from treadle.ir.monoid import MONOIDS
@@ -202,13 +203,13 @@ def logcumsumexp(x: Node, dim: int) -> Node:
 
 
 # ---- extremes ------------------------------------------------------------------------------------
-def _running_extreme(name: str, alias: str, word: str) -> Callable[..., tuple[Node, Node]]:
-    def function(x: Node, dim: int) -> tuple[Node, Node]:
+def _running_extreme(name: str, alias: str, word: str) -> Callable[..., ValuesIndices[Node]]:
+    def function(x: Node, dim: int) -> ValuesIndices[Node]:
         axis = normalize_axis(dim, len(x.shape))
         if not x.shape:
-            return x, const(0, int64)
+            return ValuesIndices(x, const(0, int64))
         position = last_extreme(x, axis, alias)
-        return gather(x, position, axis), position
+        return ValuesIndices(gather(x, position, axis), position)
 
     function.__doc__ = (
         f"(values, indices): the {word} of the elements up to and including each, along a "

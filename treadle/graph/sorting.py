@@ -34,6 +34,7 @@ from treadle.graph.movement import movedim, narrow
 from treadle.graph.ordering import first_of_order, key_of, order
 from treadle.graph.public import public
 from treadle.graph.reduction import argmax
+from treadle.graph.results import ValuesIndices
 from treadle.graph.running import last_extreme
 from treadle.graph.shapes import Dim, text
 from treadle.ir import ops
@@ -63,17 +64,18 @@ def _pick(x: Node, index: Node) -> Node:
 @public("sort", source="PyTorch")
 def sort(
     x: Node, dim: int = -1, descending: bool = False, *, stable: bool = True
-) -> tuple[Node, Node]:
+) -> ValuesIndices[Node]:
     """(values, indices): the elements in order along a dimension, and where each stood, int64.
     NaN counts as greatest. Always stable: equal elements stay in their order.
 
     >>> Tensor([3, 1, 2]).sort()
-    (Tensor([1, 2, 3]), Tensor([1, 2, 0]))
+    ValuesIndices(values=Tensor([1, 2, 3]), indices=Tensor([1, 2, 0]))
     """
     rows, axis = _last(x, dim)
     found = order(key_of(rows, descending))
     rank = len(x.shape)
-    return _back(_pick(rows, found), axis, rank), _back(cast(found, int64), axis, rank)
+    values, indices = _pick(rows, found), cast(found, int64)
+    return ValuesIndices(_back(values, axis, rank), _back(indices, axis, rank))
 
 
 @public("argsort", source="PyTorch", gradient="int")
@@ -130,12 +132,12 @@ def argsort_of_standard(
 @public("topk", source="PyTorch")
 def topk(
     x: Node, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Node, Node]:
+) -> ValuesIndices[Node]:
     """(values, indices): the k greatest (or least) elements along a dimension, in order, whatever
     `sorted` says; of equals those that stand first. What cannot be among them is not sorted.
 
     >>> Tensor([1, 3, 2]).topk(2)
-    (Tensor([3, 2]), Tensor([1, 2]))
+    ValuesIndices(values=Tensor([3, 2]), indices=Tensor([1, 2]))
     """
     rows, axis = _last(x, dim)
     if k < (0 if x.shape else 1) or shapes.at_most(k, rows.shape[-1]) is not True:
@@ -144,7 +146,8 @@ def topk(
         )
     found = first_of_order(key_of(rows, largest), k)
     rank = len(x.shape)
-    return _back(_pick(rows, found), axis, rank), _back(cast(found, int64), axis, rank)
+    values, indices = _pick(rows, found), cast(found, int64)
+    return ValuesIndices(_back(values, axis, rank), _back(indices, axis, rank))
 
 
 # ---- one element of the order --------------------------------------------------------------------
@@ -157,14 +160,14 @@ def _kept(x: Node, axis: int, keepdim: bool, rank: int) -> Node:
 
 def _of_index(
     x: Node, dim: int, keepdim: bool, choose: Callable[[Node], Node]
-) -> tuple[Node, Node]:
+) -> ValuesIndices[Node]:
     """(values, indices): along a dimension the element whose index `choose(rows)` gives, as rows of
     one element."""
     rows, axis = _last(x, dim)
     index = choose(rows)
     rank = len(x.shape)
     values = _kept(_pick(rows, index), axis, keepdim, rank)
-    return values, _kept(cast(index, int64), axis, keepdim, rank)
+    return ValuesIndices(values, _kept(cast(index, int64), axis, keepdim, rank))
 
 
 def _not_empty(x: Node, dim: int, name: str) -> None:
@@ -173,11 +176,11 @@ def _not_empty(x: Node, dim: int, name: str) -> None:
 
 
 @public("kthvalue", source="PyTorch")
-def kthvalue(x: Node, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Node, Node]:
+def kthvalue(x: Node, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices[Node]:
     """(values, indices): the k-th least element (from 1) along a dimension, and where it stands.
 
     >>> Tensor([3, 1, 2]).kthvalue(2)
-    (Tensor(2), Tensor(2))
+    ValuesIndices(values=Tensor(2), indices=Tensor(2))
     """
     size = x.shape[normalize_axis(dim, len(x.shape))] if x.shape else 1
     if k < 1 or shapes.at_most(k, size) is not True:
@@ -240,12 +243,12 @@ nanmedian = _median("nanmedian", _nanmedian_index, " of those that are not NaN")
 
 
 @public("mode", source="PyTorch")
-def mode(x: Node, dim: int = -1, keepdim: bool = False) -> tuple[Node, Node]:
+def mode(x: Node, dim: int = -1, keepdim: bool = False) -> ValuesIndices[Node]:
     """(values, indices): the most frequent element along a dimension, of several the least, and
     where it stands last.
 
     >>> Tensor([2, 1, 2, 1, 3]).mode()
-    (Tensor(1), Tensor(3))
+    ValuesIndices(values=Tensor(1), indices=Tensor(3))
     """
     _not_empty(x, dim, "mode")
     return _of_index(x, dim, keepdim, _mode_index)

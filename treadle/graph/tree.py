@@ -26,6 +26,12 @@ class Structure:
     keys: tuple[Any, ...] = ()
     parts: tuple[Structure, ...] = ()
 
+    @property
+    def plain(self) -> Structure:
+        """With tuples for named tuples, in whose place users may give them."""
+        parts = tuple([part.plain for part in self.parts])
+        return Structure(_plain(self.kind), self.keys, parts)
+
     def __str__(self) -> str:
         if self.kind is None:
             return "*"
@@ -44,6 +50,10 @@ class Structure:
 
 
 LEAF = Structure(None)
+
+
+def _plain(kind: type | None) -> type | None:
+    return tuple if hasattr(kind, "_fields") else kind
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
@@ -112,7 +122,8 @@ def leaves_like(structure: Structure, tree: Any) -> list[Any]:
             stack += [(below, None) for below in reversed(wanted.parts)]
         else:
             kind, keys, held = opened(part) or (None, (), [])
-            if (kind, keys, len(held)) != (wanted.kind, wanted.keys, len(wanted.parts)):
+            own = _plain(kind), keys, len(held)
+            if own != (_plain(wanted.kind), wanted.keys, len(wanted.parts)):
                 raise ValueError(f"of structure {flatten(part)[1]}, which must be {wanted}")
             stack += reversed(list(zip(wanted.parts, held)))
     return found

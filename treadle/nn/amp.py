@@ -74,7 +74,8 @@ class GradScaler:
         if isinstance(outputs, Mapping):
             return {key: self.scale(each) for key, each in outputs.items()}
         if isinstance(outputs, (list, tuple)):
-            return type(outputs)([self.scale(each) for each in outputs])
+            scaled = [self.scale(each) for each in outputs]
+            return getattr(type(outputs), "_make", type(outputs))(scaled)
         raise TypeError(f"scale: a loss is a Tensor, not a {type(outputs).__name__}")
 
     def unscale_(self, optimizer: Optimizer) -> None:

@@ -88,7 +88,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         """Cotangents of the outputs to cotangents of the primals."""
         parts, own = flatten(cotangents)
-        if own != structure:
+        if own.plain != structure.plain:
             raise ValueError(f"vjp: cotangents of structure {own} for outputs {structure}")
         for part in parts:
             if not isinstance(part, Tensor):

@@ -27,6 +27,7 @@ from treadle.graph.linalg.triangular import solved
 from treadle.graph.linear import matmul
 from treadle.graph.movement import cat, diagonal, movedim, narrow, tril, triu
 from treadle.graph.public import public
+from treadle.graph.results import CholeskyExResult, LUFactorExResult, LUFactorResult, LUResult
 from treadle.graph.scan import scan
 from treadle.graph.shapes import text
 from treadle.ir.dtype import int32, int64
@@ -35,17 +36,19 @@ from treadle.ir.node import Node
 
 # ---- Cholesky ------------------------------------------------------------------------------------
 @public("cholesky_ex", source="PyTorch", method=False, linalg=True)
-def cholesky_ex(x: Node, *, upper: bool = False, check_errors: bool = False) -> tuple[Node, Node]:
+def cholesky_ex(
+    x: Node, *, upper: bool = False, check_errors: bool = False
+) -> CholeskyExResult[Node]:
     """(cholesky(x), info): info, int32, is the order of the first leading minor that is not
     positive definite, or 0. From there on the factor is NaN.
 
     >>> treadle.linalg.cholesky_ex(Tensor([[4.0]]))
-    (Tensor([[2.]]), Tensor(0, dtype=int32))
+    CholeskyExResult(L=Tensor([[2.]]), info=Tensor(0, dtype=int32))
     """
     no_check("cholesky_ex", check_errors)
     factor = cholesky(x, upper)
     main = diagonal(factor, 0, -2, -1)
-    return factor, _first(ne(main, main))
+    return CholeskyExResult(factor, _first(ne(main, main)))
 
 
 def _first(wrong: Node) -> Node:
@@ -133,7 +136,7 @@ def _factors(name: str, x: Node, pivot: bool) -> list[Node]:
 
 
 @public("lu_factor", source="PyTorch", method=False, linalg=True)
-def lu_factor(x: Node, *, pivot: bool = True) -> tuple[Node, Node]:
+def lu_factor(x: Node, *, pivot: bool = True) -> LUFactorResult[Node]:
     """(LU, pivots) of matrices (.., m, n): L below the diagonal, where it is 1, and U in one
     matrix; pivots (int32, from 1) says with which row each row was exchanged, in turn.
 
@@ -141,13 +144,13 @@ def lu_factor(x: Node, *, pivot: bool = True) -> tuple[Node, Node]:
     [2, 2]
     """
     factors, _, pivots = _factors("lu_factor", x, pivot)
-    return factors, add(pivots, 1)
+    return LUFactorResult(factors, add(pivots, 1))
 
 
 @public("lu_factor_ex", source="PyTorch", method=False, linalg=True)
 def lu_factor_ex(
     x: Node, *, pivot: bool = True, check_errors: bool = False
-) -> tuple[Node, Node, Node]:
+) -> LUFactorExResult[Node]:
     """(LU, pivots, info) as `lu_factor`: info, int32, is the number of the first zero pivot, from
     1, or 0.
 
@@ -156,11 +159,11 @@ def lu_factor_ex(
     """
     no_check("lu_factor_ex", check_errors)
     factors, pivots = lu_factor(x, pivot=pivot)
-    return factors, pivots, _first(eq(diagonal(factors, 0, -2, -1), 0))
+    return LUFactorExResult(factors, pivots, _first(eq(diagonal(factors, 0, -2, -1), 0)))
 
 
 @public("lu", source="PyTorch", method=False, linalg=True)
-def lu(x: Node, *, pivot: bool = True) -> tuple[Node, Node, Node]:
+def lu(x: Node, *, pivot: bool = True) -> LUResult[Node]:
     """(P, L, U) of matrices (.., m, n) with P @ L @ U == x: a permutation (.., m, m), a lower
     triangular matrix with ones on its diagonal (.., m, k) and an upper triangular one (.., k, n),
     k = min(m, n).
@@ -177,7 +180,7 @@ def lu(x: Node, *, pivot: bool = True) -> tuple[Node, Node, Node]:
     places = column_of(iota(rows, int64))
     found = reshape(order, (*order.shape[:-1], 1, rows))
     permutation = cast(eq(found, places), factors.dtype)
-    return permutation, lower, triu(narrow(factors, -2, 0, width))
+    return LUResult(permutation, lower, triu(narrow(factors, -2, 0, width)))
 
 
 def _order_of(pivots: Node, size: Any) -> Node:

@@ -50,6 +50,7 @@ from treadle.graph.linear import matmul
 from treadle.graph.movement import movedim, narrow, transpose, tril, triu
 from treadle.graph.public import public
 from treadle.graph.reduction import argmax
+from treadle.graph.results import QRResult
 from treadle.graph.scan import scan
 from treadle.graph.shapes import Dim
 from treadle.ir import ops
@@ -348,7 +349,7 @@ QR_COMPLETE = Formula("complete qr", 1, _no_tangent)
 
 
 @public("qr", source="PyTorch", method=False, linalg=True)
-def qr(x: Node, mode: str = "reduced") -> tuple[Node, Node]:
+def qr(x: Node, mode: str = "reduced") -> QRResult[Node]:
     """(Q, R) with Q @ R == x, orthonormal columns of Q, and R upper triangular, by Householder's
     reflections (the signs are LAPACK's).
 
@@ -367,11 +368,11 @@ def qr(x: Node, mode: str = "reduced") -> tuple[Node, Node]:
     width = rows if mode == "complete" else shapes.least(rows, columns)
     is_thin = shapes.same(width, shapes.least(rows, columns))
     q, r = opaque(lambda a: reflected(a, width), (a,), QR if is_thin else QR_COMPLETE)
-    return (const(0, a.dtype, (0,)) if mode == "r" else q), r
+    return QRResult(const(0, a.dtype, (0,)) if mode == "r" else q, r)
 
 
 @public("qr", source="PyTorch")
-def qr_of_tensor(x: Node, some: bool = True) -> tuple[Node, Node]:
+def qr_of_tensor(x: Node, some: bool = True) -> QRResult[Node]:
     """`linalg.qr`, reduced if `some`, else complete.
 
     >>> Tensor([[2.0]]).qr()[0].abs()

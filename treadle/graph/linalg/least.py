@@ -15,6 +15,7 @@ from treadle.graph.linalg.triangular import solved
 from treadle.graph.linear import matmul
 from treadle.graph.public import public
 from treadle.graph.reduction import sum_
+from treadle.graph.results import EighResult, LstsqResult
 from treadle.graph.shapes import text
 from treadle.ir.dtype import int64
 from treadle.ir.node import Node
@@ -23,9 +24,7 @@ DRIVERS = (None, "gels", "gelsy", "gelsd", "gelss")
 
 
 @public("lstsq", source="PyTorch", method=False, linalg=True)
-def lstsq(
-    A: Node, B: Node, rcond: Any = None, *, driver: str | None = None
-) -> tuple[Node, Node, Node, Node]:
+def lstsq(A: Node, B: Node, rcond: Any = None, *, driver: str | None = None) -> LstsqResult[Node]:
     """(solution, residuals, rank, singular_values): X (.., n, k) for which |A @ X - B| is least,
     and of these the shortest.
 
@@ -63,7 +62,7 @@ def lstsq(
         residuals = sum_(mul(rest, rest), -2)
     rank = cast(nothing, int64) if driver == "gels" else matrix_rank(a, rtol=rcond)
     values = svdvals(a) if driver in ("gelsd", "gelss") else nothing
-    return reshape(x, x.shape[:-1]) if is_vector else x, residuals, rank, values
+    return LstsqResult(reshape(x, x.shape[:-1]) if is_vector else x, residuals, rank, values)
 
 
 def _by_qr(a: Node, b: Node) -> Node:
@@ -85,7 +84,7 @@ def _complex(name: str) -> NoReturn:
 
 
 @public("eig", source="PyTorch", method=False, linalg=True, gradient="no")
-def eig(x: Node) -> tuple[Node, Node]:
+def eig(x: Node) -> EighResult[Node]:
     """NotImplementedError: eigenvalues are complex, and there are no complex dtypes. Of symmetric
     matrices see `eigh`.
 

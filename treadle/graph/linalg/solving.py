@@ -31,6 +31,7 @@ from treadle.graph.linear import matmul
 from treadle.graph.movement import diagonal
 from treadle.graph.public import public
 from treadle.graph.reduction import prod, sum_
+from treadle.graph.results import InvExResult, SlogdetResult, SolveExResult
 from treadle.graph.shapes import text
 from treadle.ir.dtype import float64, int32, int64
 from treadle.ir.node import Node
@@ -131,14 +132,14 @@ def solve(A: Node, B: Node, *, left: bool = True) -> Node:
 @public("solve_ex", source="PyTorch", method=False, linalg=True)
 def solve_ex(
     A: Node, B: Node, *, left: bool = True, check_errors: bool = False
-) -> tuple[Node, Node]:
+) -> SolveExResult[Node]:
     """(solve(A, B), info): info, int32, is the number of the first zero pivot, from 1, or 0.
 
     >>> treadle.linalg.solve_ex(Tensor([[2.0, 0.0], [0.0, 4.0]]), Tensor([2.0, 2.0]))
-    (Tensor([1. , 0.5]), Tensor(0, dtype=int32))
+    SolveExResult(result=Tensor([1. , 0.5]), info=Tensor(0, dtype=int32))
     """
     no_check("solve_ex", check_errors)
-    return solve(A, B, left=left), _first_zero(square("solve_ex", A))
+    return SolveExResult(solve(A, B, left=left), _first_zero(square("solve_ex", A)))
 
 
 def no_check(name: str, check_errors: bool) -> None:
@@ -170,14 +171,14 @@ def inv(x: Node) -> Node:
 
 
 @public("inv_ex", source="PyTorch", method=False, linalg=True)
-def inv_ex(x: Node, *, check_errors: bool = False) -> tuple[Node, Node]:
+def inv_ex(x: Node, *, check_errors: bool = False) -> InvExResult[Node]:
     """(inv(x), info): info, int32, is the number of the first zero pivot, from 1, or 0.
 
     >>> treadle.linalg.inv_ex(Tensor([[2.0]]))
-    (Tensor([[0.5]]), Tensor(0, dtype=int32))
+    InvExResult(inverse=Tensor([[0.5]]), info=Tensor(0, dtype=int32))
     """
     no_check("inv_ex", check_errors)
-    return inv(x), _first_zero(square("inv_ex", x))
+    return InvExResult(inv(x), _first_zero(square("inv_ex", x)))
 
 
 @public("inverse", source="PyTorch")
@@ -250,12 +251,12 @@ def det(x: Node) -> Node:
 
 
 @public("slogdet", source="PyTorch", linalg=True)
-def slogdet(x: Node) -> tuple[Node, Node]:
+def slogdet(x: Node) -> SlogdetResult[Node]:
     """(sign, logabsdet): the determinants are sign * exp(logabsdet). 0 and -inf of a singular
     matrix, whose derivative is inf or NaN.
 
     >>> treadle.linalg.slogdet(Tensor([[0.0, 1.0], [1.0, 0.0]]))
-    (Tensor(-1.), Tensor(0.))
+    SlogdetResult(sign=Tensor(-1.), logabsdet=Tensor(0.))
     """
     a = square("slogdet", x)
 
@@ -265,7 +266,7 @@ def slogdet(x: Node) -> tuple[Node, Node]:
         return [signs, sum_(log(abs_(main)), -1)]
 
     signs, logarithms = opaque(parts, (a, *lu_parts(stop_gradient(a))), SLOGDET)
-    return signs, logarithms
+    return SlogdetResult(signs, logarithms)
 
 
 @public("logdet", source="PyTorch")

@@ -17,6 +17,7 @@ from treadle.graph.linear import matmul
 from treadle.graph.movement import diagonal, narrow
 from treadle.graph.public import public
 from treadle.graph.reduction import sum_
+from treadle.graph.results import EighResult, SVDResult, TensorSVDResult
 from treadle.graph.shapes import text
 from treadle.graph.simplify import simplify
 from treadle.ir.dtype import int64
@@ -51,7 +52,7 @@ EIGH = Formula("eigh", 1, _eigen_tangent)
 
 
 @public("eigh", source="PyTorch", method=False, linalg=True)
-def eigh(x: Node, UPLO: str = "L") -> tuple[Node, Node]:
+def eigh(x: Node, UPLO: str = "L") -> EighResult[Node]:
     """(eigenvalues, eigenvectors) of symmetric matrices (.., n, n): the values (.., n) ascend, and
     the columns of the second are orthonormal. UPLO: which triangle is read, "L" or "U".
 
@@ -67,7 +68,7 @@ def eigh(x: Node, UPLO: str = "L") -> tuple[Node, Node]:
         raise ValueError(f"linalg.eigh: UPLO is 'L' or 'U', not {UPLO!r}")
     is_lower = UPLO.upper() == "L"
     values, vectors = opaque(lambda a: eigen(a if is_lower else turned(a)), (a,), EIGH)
-    return values, vectors
+    return EighResult(values, vectors)
 
 
 @public("eigvalsh", source="PyTorch", method=False, linalg=True)
@@ -136,7 +137,7 @@ SVD_FULL = Full("full svd", 1, _singular_tangent)
 
 
 @public("svd", source="PyTorch", method=False, linalg=True)
-def svd(x: Node, full_matrices: bool = True) -> tuple[Node, Node, Node]:
+def svd(x: Node, full_matrices: bool = True) -> SVDResult[Node]:
     """(U, S, Vh) with x == U @ diag(S) @ Vh: orthonormal columns of U and rows of Vh, singular
     values S >= 0 that descend.
 
@@ -155,7 +156,7 @@ def svd(x: Node, full_matrices: bool = True) -> tuple[Node, Node, Node]:
     rows, columns = a.shape[-2:]
     if not full_matrices or rows == columns:
         u, values, vh = opaque(lambda a: singular(a, False), (a,), SVD)
-        return u, values, vh
+        return SVDResult(u, values, vh)
 
     def parts(a: Node) -> list[Node]:
         u, values, vh = singular(a, True)
@@ -165,8 +166,8 @@ def svd(x: Node, full_matrices: bool = True) -> tuple[Node, Node, Node]:
 
     u, values, vh, rest = opaque(parts, (a,), SVD_FULL)
     if rows > columns:
-        return _beside(u, rest), values, vh
-    return u, values, turned(_beside(turned(vh), turned(rest)))
+        return SVDResult(_beside(u, rest), values, vh)
+    return SVDResult(u, values, turned(_beside(turned(vh), turned(rest))))
 
 
 def _beside(x: Node, rest: Node) -> Node:
@@ -187,7 +188,7 @@ def svdvals(x: Node) -> Node:
 
 
 @public("svd", source="PyTorch")
-def svd_of_tensor(x: Node, some: bool = True, compute_uv: bool = True) -> tuple[Node, Node, Node]:
+def svd_of_tensor(x: Node, some: bool = True, compute_uv: bool = True) -> TensorSVDResult[Node]:
     """(U, S, V) with x == U @ diag(S) @ V.T, as `linalg.svd` with full_matrices=not some; without
     `compute_uv`, U and V are zeros.
 
@@ -196,8 +197,8 @@ def svd_of_tensor(x: Node, some: bool = True, compute_uv: bool = True) -> tuple[
     """
     u, values, vh = svd(x, full_matrices=not (some and compute_uv))
     if compute_uv:
-        return u, values, turned(vh)
-    return zeros_like(u), values, zeros_like(vh)
+        return TensorSVDResult(u, values, turned(vh))
+    return TensorSVDResult(zeros_like(u), values, zeros_like(vh))
 
 
 # ---- what follows from them ----------------------------------------------------------------------
@@ -239,7 +240,7 @@ def pinv(
 ) -> Node:
     """The pseudo-inverses of matrices: (.., m, n) -> (.., n, m).
 
-    Singular values up to max(atol, rtol * the greatest) count as 0; rtol (also called rcond) is
+    SVDResult values up to max(atol, rtol * the greatest) count as 0; rtol (also called rcond) is
     max(m, n) * epsilon unless a positive atol is given. hermitian: x is symmetric, of which the
     lower triangle is read.
 

@@ -31,6 +31,7 @@ from treadle.graph.linalg.panels import (
 from treadle.graph.linear import matmul
 from treadle.graph.movement import diagonal, movedim, narrow, transpose, tril, triu
 from treadle.graph.public import public
+from treadle.graph.results import TriangularSolveResult
 from treadle.graph.scan import scan
 from treadle.graph.shapes import text
 from treadle.ir.dtype import int64
@@ -161,7 +162,7 @@ def _check(a: Node, b: Node, left: bool) -> None:
 @public("triangular_solve", source="PyTorch")
 def triangular_solve(
     x: Node, A: Node, upper: bool = True, transpose: bool = False, unitriangular: bool = False
-) -> tuple[Node, Node]:
+) -> TriangularSolveResult[Node]:
     """(X, A) with A @ X == x, or A.T @ X == x with `transpose`, for a triangular matrix A of which
     the other triangle is not read; batches broadcast.
 
@@ -175,7 +176,7 @@ def triangular_solve(
     wanted = transposed_of(a) if transpose else a
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2], name="triangular_solve")
     solution = solved(wanted, b, upper is not transpose, unitriangular)
-    return solution, expand(a, (*batch, *a.shape[-2:]))
+    return TriangularSolveResult(solution, expand(a, (*batch, *a.shape[-2:])))
 
 
 def transposed_of(x: Node) -> Node:
