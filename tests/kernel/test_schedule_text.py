@@ -22,6 +22,7 @@ from treadle.kernel.actions import (
     unroll,
     vector,
 )
+from treadle.kernel.bound import Bound
 from treadle.kernel.build import build
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.gpu import Mma, Occupancy, Persist, Skew, Snake
@@ -29,7 +30,7 @@ from treadle.kernel.gpu import check as check_gpu
 from treadle.kernel.interpret import interpret
 from treadle.kernel.kernel import ScheduleError
 from treadle.kernel.lower import lower
-from treadle.kernel.retile import Detach, StageStore, Subtotal
+from treadle.kernel.retile import Detach, Fission, StageStore, Subtotal
 from treadle.kernel.schedule_text import parse_actions, show_actions
 from treadle.kernel.stage import Keep, Stage
 
@@ -57,6 +58,8 @@ ACTIONS = [
     StageStore("store0", "iw", "C", "shared", 128, "tma", (64, 128)),
     Keep("add1", "row"),
     Detach("add0", "lo", "t"),
+    Fission("add0", "jo", "s"),
+    Bound("l", "jo", 64),
     Subtotal("add0", "jo"),
     Mma("add0", ("im", "jm", "km"), 1),
     Skew("add1", 1),
@@ -113,7 +116,7 @@ def test_the_gpu_list_with_too_much_memory_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("grid i\nspin j", "line 2: 'spin j' is no action; actions begin with cooperate, detach"),
+        ("grid i\nspin j", "line 2: 'spin j' is no action; actions begin with bound, cooperate"),
         ("split j: j1 | ju", r"each part after the first is written name\(size\)"),
         ("mma add0: i, j", "it takes three leaves"),
         ("stage arg1 at k as A depth", "'depth' is no option here"),

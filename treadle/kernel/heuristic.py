@@ -1,8 +1,8 @@
 """Which actions a kernel gets when nobody says: `heuristic(kernel, target) -> list[Action]`.
 
 A `Plan` applies each action as it chooses it, so later choices see the kernel as it is by then. The
-families: contractions (`contraction.py`) get register tiles; everything else is loops over memory,
-here. For those, in this order:
+families: contractions (`contraction.py`) get register tiles; two of them over the same rows go
+block by block (`blocks.py`); everything else is loops over memory, here. For those, in this order:
 
     merge     adjacent ranges that are contiguous in every access become one
     lanes     each statement gets the range that has stride 1 in most of its accesses
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from treadle.backend.base import Target
 from treadle.ir import index
-from treadle.kernel import contraction
+from treadle.kernel import blocks, contraction
 from treadle.kernel.actions import (
     Action,
     Fuse,
@@ -64,6 +64,9 @@ def schedule(kernel: Kernel, target: Target) -> Plan:
 def _choose(plan: Plan) -> None:
     work = plan.work()
     merge(plan)
+    chain = blocks.find(plan)
+    if chain is not None and blocks.schedule(plan, chain):
+        return
     found = contraction.find(plan)
     if found is not None:
         contraction.schedule(plan, found)

@@ -153,7 +153,9 @@ class Scratch:
 
     node: the ARG by which expressions address it. scope: "thread" | "shared" (of a block) | "root"
     (of the whole kernel: what writes it is a phase of its own). layout: names of a staged
-    operand's dimensions, outermost first. pad: elements added to a row; swizzle: bytes, 0 for none;
+    operand's dimensions, outermost first. block: the innermost of them is cut in blocks of so many
+    elements, with everything else inside a block. pad: elements added to a row; swizzle: bytes, 0
+    for none;
     copy: "plain" | "register" | "cp4" | "cp16" | "tma"; depth: slots of the pipeline; producer: a
     warp of its own issues the copies. shape: the piece that is held at a time, by dimension.
     """
@@ -168,6 +170,7 @@ class Scratch:
     depth: int = 1
     producer: int = 0
     shape: tuple[int, ...] = ()
+    block: int = 0
 
 
 @dataclass(frozen=True)
@@ -374,16 +377,17 @@ def exact(kernel: Kernel, owner: Range) -> bool:
     if len(owner.leaves) < 2:
         return True
     if isinstance(owner.extent, Node):
-        return False
+        outer, *inner = [kernel.leaves[name].extent for name in owner.leaves]
+        return index.product([outer, *inner]) is owner.extent
     if owner.tail == "shift" and kernel.values.get(owner.node) is not owner.value:
         return True
     return index.bounds(owner.value)[1] < owner.extent
 
 
 # ---- text ----------------------------------------------------------------------------------------
-def show_extent(extent: Extent) -> str:
+def show_extent(extent: Extent, names: Mapping[int, str] | None = None) -> str:
     """An extent in words: a number, or the formula of a symbolic one."""
-    return str(extent) if isinstance(extent, int) else show_expression(extent)
+    return str(extent) if isinstance(extent, int) else show_expression(extent, names)
 
 
 # fmt: off
@@ -441,14 +445,16 @@ def show_kernel(kernel: Kernel) -> str:
         for depth, name in enumerate(statement.order[len(common) :], start=len(common)):
             leaf = kernel.leaves[name]
             mark = " reduced" if name in statement.reduced else ""
-            lines.append(f"{'  ' * depth}{leaf.kind} {name} < {show_extent(leaf.extent)}{mark}")
+            lines.append(
+                f"{'  ' * depth}{leaf.kind} {name} < {show_extent(leaf.extent, names)}{mark}"
+            )
         opened = statement.order
         lines.append("  " * len(opened) + _show_statement(statement, names))
     for owner in kernel.ranges.values():
         if owner.value is not owner.node:
             tail = "" if exact(kernel, owner) else f", tail {owner.tail}"
             value = show_expression(owner.value, names)
-            lines.append(f"{owner.name} = {value} < {show_extent(owner.extent)}{tail}")
+            lines.append(f"{owner.name} = {value} < {show_extent(owner.extent, names)}{tail}")
     for scratch in kernel.scratch.values():
         if scratch.scope != "thread":
             lines.append(f"{scratch.name}: {scratch.scope}, {scratch.node.dtype}")

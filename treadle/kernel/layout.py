@@ -26,16 +26,23 @@ ROOT = "root"
 class Layout:
     """How one scratch buffer lies in memory: its strides by dimension, what its least place would
     be without a correction, its elements, and the leaves of its home, which do not move it (their
-    nodes, and all of them as a mask)."""
+    nodes, and all of them as a mask). blocks: a dimension that is cut in blocks, how long they are,
+    and the stride from one to the next."""
 
     strides: tuple[Extent, ...]
     first: Node
     size: Extent
     home: tuple[Node, ...]
     mask: int
+    blocks: tuple[int, int, Extent] | None = None
 
     def offset(self, place: Sequence[Node]) -> Node:
         """The flat offset of the element at a logical place, before `inside` the home."""
+        if self.blocks is not None:
+            cut, length, apart = self.blocks
+            block = index.mul(index.floordiv(place[cut], length), apart)
+            inside = [index.mod(i, length) if d == cut else i for d, i in enumerate(place)]
+            return index.add(block, replace(self, blocks=None).offset(inside))
         flat = index.add(*(index.mul(i, stride) for i, stride in zip(place, self.strides)))
         return index.sub(flat, self.first)
 
@@ -105,6 +112,7 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
     extents = [extent for _, extent in spans]
     order = [int(d) for d in scratch.layout] or _order(kernel, writer, rank)
     written = [kernel.over_ranges(i).free for i in writer.index]
+    blocks = _cut_in_blocks(scratch, order, extents)
     strides: list[Extent] = [0] * rank
     step: Extent = 1
     for d, outer in zip(order[::-1], (*order[-2::-1], None)):
@@ -115,6 +123,10 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
             step = max(index.bounds(step)[1], _reach(kernel, places, strides, lows, fixed))
     first = index.add(*(index.mul(stride, low) for stride, low in zip(strides, lows)))
     layout = Layout(tuple(strides), first, index.product(extents), leaves, mask)
+    if blocks is not None:
+        cut, length, count = blocks
+        size = index.dim(index.mul(step, count))
+        layout = replace(layout, size=size, blocks=(cut, length, step))
     offsets = {kernel.over_leaves(layout.offset(place)) for place in places}
     if scratch.scope != ROOT:
         for offset in offsets:
@@ -125,6 +137,19 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
     for offset in offsets:
         _require_inside(name, offset, layout.size)
     return layout
+
+
+def _cut_in_blocks(
+    scratch: Scratch, order: Sequence[int], extents: list[Extent]
+) -> tuple[int, int, Extent] | None:
+    """Cuts the innermost dimension of a scratch buffer in blocks, if that is its layout: it becomes
+    as long as one. (dimension, length of a block, how many there are)."""
+    if not scratch.block:
+        return None
+    cut = order[-1]
+    count = index.dim(index.floordiv(index.add(extents[cut], scratch.block - 1), scratch.block))
+    extents[cut] = scratch.block
+    return cut, scratch.block, count
 
 
 def _require_inside(name: str, offset: Node, size: Extent) -> None:
@@ -194,10 +219,15 @@ def greatest(place: Node, slack: int = 0) -> Node:
         end: Extent = high if factor > 0 else low
         if atom.op is ops.VARIABLE:
             end = atom
-        elif atom.op is ops.RANGE and isinstance(atom.arg[1], Node) and factor > 0:
+        elif atom.op is ops.RANGE and _is_symbolic(atom.arg[1]) and factor > 0:
             end = index.add(atom.arg[1], slack - 1)
         ends.append(index.mul(end, factor))
     return index.add(constant, *ends)
+
+
+def _is_symbolic(extent: Extent) -> bool:
+    """Whether a size is known only when the program runs, and is the same all the time then."""
+    return isinstance(extent, Node) and not extent.free
 
 
 def _slack(kernel: Kernel, writer: Stmt) -> int:

@@ -1,5 +1,5 @@
-"""Statements that leave the loops they were in: stores of a tile by loops of their own, and
-reductions in two steps.
+"""Statements that leave the loops they were in: loops of their own, stores of a tile by others than
+its sum, and reductions in two steps.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Detach:
         for reader in readers:
             if kept(reader) != results:
                 raise ScheduleError(f"{reader.name} does not run under the loops of the tile")
-        tile = _Tile(kernel, self.name, prefix, results[len(prefix) :])
+        tile = _Tile(kernel, self.name, results[len(prefix) :])
         targets, mapping, scratch = self._copies(kernel, writer)
         copy = Stmt(f"copy_{self.name}", targets, writer.index, tuple(mapping), None, results)
         statements: list[Stmt] = []
@@ -98,6 +98,39 @@ def _down_to(kernel: Kernel, statement: Stmt, at: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
+class Fission:
+    """Gives a statement loops of its own inside the leaf `at`, where it shares some with others: it
+    runs for the whole block before what follows it. The new leaves are called name + the name of
+    their range (loop fission, as compilers call it)."""
+
+    statement: str
+    at: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"fission {self.statement} at {self.at} as {self.name}"
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        statement = kernel.statement(self.statement)
+        prefix = _down_to(kernel, statement, self.at)
+        others = {n for s in kernel.statements if s is not statement for n in s.order}
+        inner = tuple(n for n in statement.order[len(prefix) :] if n in others)
+        if not inner:
+            raise ScheduleError(f"{self.statement} shares no loop inside {self.at}")
+        for name in inner:
+            if kernel.leaves[name].kind != "loop":
+                raise ScheduleError(f"{name} is {kernel.leaves[name].kind} already")
+        tile = _Tile(kernel, self.name, inner)
+        moved = tile.moved(kernel, statement)
+        changed = replace(
+            kernel.with_statement(moved),
+            leaves={**kernel.leaves, **{leaf.name: leaf for leaf in tile.leaves}},
+            ranges={**kernel.ranges, **{r.name: r for r in tile.ranges}},
+        )
+        return legal(changed.arranged())
+
+
+@dataclass(frozen=True)
 class StageStore:
     """Puts what a store writes into scratch memory called `name` first, and stores it from there by
     loops of its own inside the leaf `at`, as `Detach` calls them. For GPU targets: scope, swizzle
@@ -129,7 +162,7 @@ class StageStore:
         if not store.is_store or store.monoid is not None or store.guard is not None:
             raise ScheduleError(f"{self.statement} does not simply store to a buffer")
         prefix = _down_to(kernel, store, self.at)
-        tile = _Tile(kernel, self.name, prefix, store.order[len(prefix) :])
+        tile = _Tile(kernel, self.name, store.order[len(prefix) :])
         self._check(kernel, tile)
         target = store.targets[0]
         node = Node(ops.ARG, target.dtype, (), (self.name, target.shape))
@@ -173,11 +206,9 @@ class _Tile:
     into these): whole addresses fold before a place becomes the sum of block and tile.
     """
 
-    def __init__(
-        self, kernel: Kernel, name: str, prefix: tuple[str, ...], inner: tuple[str, ...]
-    ) -> None:
-        self.prefix = prefix
+    def __init__(self, kernel: Kernel, name: str, inner: tuple[str, ...]) -> None:
         self.leaves: list[Leaf] = []
+        self.own: dict[str, str] = {}  # old leaf -> the leaf that stands for its range
         self.ranges: list[Range] = []
         self.mapping: dict[Node, Node] = {}
         numbers = kernel.fresh_numbers()
@@ -194,6 +225,7 @@ class _Tile:
             if not exact(kernel, owner):  # the last tile is smaller
                 extent = index.dim(index.minimum(size, index.sub(owner.extent, first)))
             leaf = Leaf(own, extent, next(numbers))
+            self.own |= dict.fromkeys(inside, own)
             place = replace(
                 owner,
                 name=f"{own}_place",
@@ -218,13 +250,18 @@ class _Tile:
         def over(node: Node) -> Node:
             return index.substitute(node, self.mapping)
 
-        reduced = [name for name in statement.order if name in statement.reduced]
+        order: list[str] = []
+        for name in statement.order:
+            own = self.own.get(name, name)
+            if own not in order:
+                order.append(own)
         return replace(
             statement,
             values=tuple(over(v) for v in statement.values),
             index=tuple(over(i) for i in statement.index),
             guard=None if statement.guard is None else over(statement.guard),
-            order=(*self.prefix, *(leaf.name for leaf in self.leaves), *reduced),
+            order=tuple(order),
+            reduced=frozenset(self.own.get(name, name) for name in statement.reduced),
         )
 
 

@@ -9,6 +9,7 @@
     stage store0 at iw as C shared swizzle 128 copy tma shape 64,128
     mma add0: im, jm, km inflight 1       persist 132               skew add1 1
     prefetch arg1 in add1 along i 1 nontemporal     join k, k2
+    fission add0 at jo as s               bound sk at jo in 64
 
 Empty lines do not count, nor what follows a `#` after a space.
 """
@@ -20,16 +21,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from treadle.kernel.actions import Action, Fuse, Hint, Kind, Place, Prefetch, Reorder, Split, Tail
+from treadle.kernel.bound import Bound
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.gpu import Mma, Occupancy, Persist, Skew, Snake
 from treadle.kernel.join import Join
 from treadle.kernel.kernel import SCOPES, ScheduleError
-from treadle.kernel.retile import Detach, StageStore, Subtotal
+from treadle.kernel.retile import Detach, Fission, StageStore, Subtotal
 from treadle.kernel.stage import Keep, Stage
 
 _VERBS = (
-    "cooperate, detach, fuse, grid, hint, join, keep, local, mma, occupancy, persist, place, "
-    "prefetch, reorder, skew, snake, split, stage, subtotal, tail, unroll, vector"
+    "bound, cooperate, detach, fission, fuse, grid, hint, join, keep, local, mma, occupancy, "
+    "persist, place, prefetch, reorder, skew, snake, split, stage, subtotal, tail, unroll, vector"
 )
 _NAME = r"\w+"
 _LIST = r"\w+(?:, *\w+)*"
@@ -85,6 +87,7 @@ def _mma(statement: str, leaves: str, inflight: str | None) -> Action:
 
 _MEMORY: dict[str, Callable[[str], object]] = {
     "layout": lambda text: tuple(int(axis) for axis in text.split(",")),
+    "block": int,
     "pad": int,
     "swizzle": int,
     "depth": int,
@@ -145,6 +148,8 @@ _FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
         (rf"stage (\w+(?:#\d+)?) at ({_NAME}) as ({_NAME})(.*)", _stage),
         (rf"keep ({_NAME}) as ({_NAME})", Keep),
         (rf"detach ({_NAME}) at ({_NAME}) as ({_NAME})", Detach),
+        (rf"bound ({_NAME}) at ({_NAME}) in (\d+)", lambda a, b, n: Bound(a, b, int(n))),
+        (rf"fission ({_NAME}) at ({_NAME}) as ({_NAME})", Fission),
         (rf"subtotal ({_NAME}) at ({_NAME})", Subtotal),
         (rf"mma ({_NAME}): *({_LIST})(?: inflight (\d+))?", _mma),
         (rf"skew ({_NAME}) (\d+)", lambda name, n: Skew(name, int(n))),

@@ -8,8 +8,9 @@ leaves are scheduled like any others; what reads them then reads the scratch buf
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node
@@ -35,8 +36,10 @@ class Stage:
     buffer: `arg` and its position; `arg1#0`, `arg1#1` where it is read at several places. at: a
     leaf of every reader, or "root" for the whole kernel (then the copy is a phase of its own,
     before). scope: "thread" | "shared" | "root". layout: the buffer's axes as they lie in the
-    scratch memory, outermost first; all of them if it is empty. The copy's leaves are called name0,
-    name1, ... by axis; axes that do not vary have none.
+    scratch memory, outermost first; all of them if it is empty. block: the last of them is cut in
+    blocks of so many elements, and the blocks lie outermost (panels that several tasks share; only
+    for scope root). The copy's leaves are called name0, name1, ... by axis; axes that do not vary
+    have none.
 
     For GPU targets: pad, swizzle, copy, depth and producer say how the memory is laid out and
     filled (see `Scratch`); readers names the statements that read it (all, if it is empty).
@@ -53,6 +56,7 @@ class Stage:
     depth: int = 1
     producer: int = 0
     readers: tuple[str, ...] = ()
+    block: int = 0
 
     def __str__(self) -> str:
         words = [f"stage {self.buffer} at {self.at} as {self.name}"]
@@ -60,7 +64,7 @@ class Stage:
             words.append(self.scope)
         if self.layout:
             words.append("layout " + ",".join(map(str, self.layout)))
-        for word in ("pad", "swizzle", "depth", "producer"):
+        for word in ("block", "pad", "swizzle", "depth", "producer"):
             value = getattr(self, word)
             if value != Stage.__dataclass_fields__[word].default:
                 words.append(f"{word} {value}")
@@ -89,7 +93,7 @@ class Stage:
         node = Node(ops.ARG, buffer.dtype, (), (self.name, buffer.shape))
         scratch = Scratch(
             self.name, node, self.scope, tuple(map(str, self.layout)), self.pad, self.swizzle,
-            self.copy, self.depth, self.producer,
+            self.copy, self.depth, self.producer, block=self.block,
         )  # fmt: skip
         order = (*shared, *(leaf.name for leaf in box.leaves))
         statement = Stmt(f"copy_{self.name}", (node,), tuple(box.place), (copied,), None, order)
@@ -175,6 +179,8 @@ def _check_scratch(kernel: Kernel, stage: Stage) -> None:
     gpu_only = stage.pad or stage.swizzle or stage.copy != "plain" or stage.producer
     if kernel.target.kind != "gpu" and (gpu_only or stage.depth != 1):
         raise ScheduleError(f"pad, swizzle, copy, depth, producer are not for {kernel.target.name}")
+    if stage.block and (stage.scope != ROOT or stage.block < 0):
+        raise ScheduleError("what lies in blocks lives in scope root")
     if stage.depth < 1:
         raise ScheduleError("a pipeline has a depth of at least 1")
 
@@ -286,12 +292,13 @@ class Keep:
             if number == position:
                 statements += [copy, replace(writer, values=(load,))]
                 continue
-            mapping = _renaming(kernel, own, statement) if number > position else None
-            if mapping is not None:
+            for mapping in _renamings(kernel, own, statement) if number > position else ():
                 same = index.substitute(value, mapping)
                 changed = replaced(statement, {same: index.substitute(load, mapping)})
-                found += changed != statement
-                statement = changed
+                if changed != statement:
+                    found += 1
+                    statement = changed
+                    break
             statements.append(statement)
         if not found:
             raise ScheduleError(f"no later statement computes what {self.statement} reduces")
@@ -299,10 +306,14 @@ class Keep:
         return legal(replace(kernel, statements=tuple(statements), scratch=scratch))
 
 
-def _renaming(kernel: Kernel, own: Sequence[Range], statement: Stmt) -> dict[Node, Node] | None:
-    """Which ranges of another statement stand for the writer's: those at the same depth, of the
-    same extent."""
+def _renamings(kernel: Kernel, own: Sequence[Range], statement: Stmt) -> Iterator[dict[Node, Node]]:
+    """Which ranges of another statement may stand for the writer's: each that they share for
+    itself, else others of the same extent."""
     theirs = [kernel.range_of[name] for name in statement.order]
-    if len(theirs) < len(own) or any(a.extent != b.extent for a, b in zip(own, theirs)):
-        return None
-    return {a.node: b.node for a, b in zip(own, theirs) if a.node.op is ops.RANGE}
+    choices = [
+        [a] if a in theirs else [b for b in theirs if b not in own and b.extent == a.extent]
+        for a in own
+    ]
+    for chosen in product(*choices):
+        if len({b.number for b in chosen}) == len(own):
+            yield {a.node: b.node for a, b in zip(own, chosen) if a.node.op is ops.RANGE}

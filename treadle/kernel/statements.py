@@ -83,10 +83,10 @@ class StatementEmitter(Emitter):
                 assert isinstance(leaf.extent, int)
                 parts.append(index.mul(leaf.node, accumulators))
                 accumulators *= leaf.extent
-        if accumulators * plan.lanes > 1:
-            outside = statement.order[: statement.first_reduced()]
-            nodes = (self.kernel.leaves[name].node for name in outside)
-            inside = index.substitute(offset, {n: 0 for n in nodes if n.op is ops.RANGE})
+        outside = statement.order[: statement.first_reduced()]
+        nodes = (self.kernel.leaves[name].node for name in outside)
+        inside = index.substitute(offset, {n: 0 for n in nodes if n.op is ops.RANGE})
+        if accumulators * plan.lanes > 1 or inside is not offset:  # it may not stay in registers
             size = index.bounds(inside)[1] + 1  # results of one run of the reduction
             flat = index.add(inside, *(index.mul(p, size) for p in parts))
             plan.accumulator = index.mul(flat, plan.lanes)

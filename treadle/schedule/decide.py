@@ -19,6 +19,7 @@ from treadle.ir import ops
 from treadle.ir.node import Node
 from treadle.ir.ops import Op
 from treadle.schedule import cost, custom
+from treadle.schedule.chain import find_chains
 from treadle.schedule.demand import Demand, Draft, Output, Value, covers, free_ranges
 from treadle.schedule.graph import FREE, LEAVES, TRANSPARENT, Graph
 from treadle.schedule.movement import PURE, Movements, is_partition
@@ -119,6 +120,7 @@ class Decider(Rules):
                 and demand.valid is None
                 and None in demand.scopes
                 and draft.device == ""
+                and draft.chain is None
                 and readers[draft] == 1
                 and covers(demand.position, top.shape, draft.own)
                 and len(draft.outputs) + draft.open < self.target.buffers
@@ -284,7 +286,7 @@ class Decider(Rules):
             self.visit_movement(node, demands)
             return
         reason = self.forced.get(node)
-        if reason is None:
+        if reason is None and not self.in_chain(node, demands):
             reason = self.reduce_reason(node, demands)
         if reason is not None:
             self.store(node, demands, reason)
@@ -294,7 +296,7 @@ class Decider(Rules):
 
     def visit_elementwise(self, node: Node, demands: list[Demand]) -> None:
         reason = self.forced.get(node)
-        if reason is None:
+        if reason is None and not self.in_chain(node, demands):
             reason = self.elementwise_reason(node, demands)
         if reason is not None:
             self.store(node, demands, reason)
@@ -305,12 +307,15 @@ class Decider(Rules):
 
 def decide(graph: Graph, target: Target, movements: Movements, sizes: cost.Sizes) -> Decider:
     """The drafts and stored values of a graph."""
+    chains = find_chains(graph, target, sizes)
     first = Decider(graph, target, movements, sizes)
+    first.chains = chains
     first.run()
     cheap = first.find_cheap() if first.priced else set()
     if not cheap:
         return first
     second = Decider(graph, target, movements, sizes)
+    second.chains = chains
     second.cheap, second.kept = cheap, first.kept
     second.run()
     return second

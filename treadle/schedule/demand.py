@@ -93,6 +93,7 @@ class Draft:
     "custom" (a KERNEL).
     chains: the ranges around each row reduction, as masks. open: how many demands it has that may
     each cost a buffer. operations: scalar operations so far. apart: no other kernel joins it.
+    chain: the `chain.Chain` that it computes.
     continues: the value that others begin and a region or loop goes on to write.
     """
 
@@ -114,6 +115,7 @@ class Draft:
         self.demands: dict[tuple[Node, Position | None, Node | None], Demand] = {}
         self.device = ""
         self.apart = False
+        self.chain: Any = None
         self.continues: Value | None = None
         self._counts: dict[int, int] = {}
 

@@ -25,7 +25,6 @@ class Graph:
 
     def __init__(self, roots: Sequence[Node], placed: set[int]) -> None:
         """placed: the numbers of the roots that must be stored in their own shape."""
-        """kept_shape: the roots that must be stored in their own shape (they have a place)."""
         self.roots = roots
         self.order = toposort(roots)
         self.place = {node: number for number, node in enumerate(self.order)}
@@ -46,6 +45,15 @@ class Graph:
         ]
         for target in self.targets:
             self.uses[target] += 1
+        self._users: dict[Node, list[Node]] = {}
+
+    def users(self, node: Node) -> list[Node]:
+        """The nodes that use a node."""
+        if not self._users:
+            for user in self.order:
+                for source in dict.fromkeys(user.src):
+                    self._users.setdefault(source, []).append(user)
+        return self._users.get(node, [])
 
 
 def _underlying(root: Node) -> Node:

@@ -13,6 +13,7 @@ from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.ir.ops import Op
 from treadle.schedule import cost
+from treadle.schedule.chain import Chain
 from treadle.schedule.demand import Demand, Draft, Scope, Value, free_ranges
 from treadle.schedule.graph import FREE, LEAVES, TRANSPARENT, Graph, pure_base
 from treadle.schedule.movement import PURE, ZERO, Movements, Position, is_partition
@@ -23,13 +24,15 @@ STORES: tuple[Scope | None, ...] = (None,)  # the loops of a draft's stores
 
 class Propagation:
     """The demands of every node of a graph. drafts: users before sources. values: what is stored.
-    forced: what has to be. components: of a node with several results, those that are read."""
+    forced: what has to be. components: of a node with several results, those that are read. chains:
+    those of the graph, by their nodes."""
 
     def __init__(
         self, graph: Graph, target: Target, movements: Movements, sizes: cost.Sizes
     ) -> None:
         self.graph = graph
         self.target = target
+        self.chains: dict[Node, Chain] = {}
         self.movements = movements
         self.numel = sizes
         self.drafts: list[Draft] = []
@@ -188,9 +191,13 @@ class Propagation:
     def bind(self, demand: Demand) -> None:
         """Choose the ranges that a reduction folds over."""
         if not demand.ranges:
-            shape = demand.node.src[0].shape
+            node = demand.node
+            shape = node.src[0].shape
             taken = free_ranges(demand.position or (), demand.valid)
-            sizes = [shape[axis] for axis in demand.node.arg[1]]
+            chain = self.chains.get(node)
+            if chain is not None and node in chain.rows:  # they share the range of the total
+                taken |= demand.draft.own
+            sizes = [shape[axis] for axis in node.arg[1]]
             long = demand.draft.choose([size for size in sizes if size != 1], taken)
             chosen = iter(long)
             demand.ranges = tuple([ZERO if size == 1 else next(chosen) for size in sizes])

@@ -106,6 +106,28 @@ class Rules(Propagation):
         elif free != draft.own or demand.scopes != STORES:
             draft.chains.append(free)
 
+    def in_chain(self, node: Node, demands: list[Demand]) -> bool:
+        """Whether a node is computed by the kernel of its chain, and only there. The first node of
+        a chain that is seen makes the draft that needs it the chain's."""
+        chain = self.chains.get(node)
+        draft = demands[0].draft
+        if chain is None or any(demand.draft is not draft for demand in demands):
+            return False
+        if draft.chain is chain:
+            for demand in demands:  # the sum reads it from a block's memory, whatever it cost
+                demand.missing = 0
+            return node.op is not ops.REDUCE or len(demands) == 1
+        (demand,) = demands[:1]
+        begins = node is chain.total or node not in chain.members or node in chain.rows
+        free = draft.kind == "kernel" and not (draft.contraction or draft.chains or draft.chain)
+        if not (begins and free and len(demands) == 1 and demand.scopes == STORES):
+            return False
+        if demand.missing or demand.valid is not None:
+            return False
+        draft.chain = chain
+        draft.apart = True
+        return True
+
     # ---- the rules for elementwise values --------------------------------------------------------
     def elementwise_reason(self, node: Node, demands: list[Demand]) -> Reason | None:
         """Why an elementwise value is stored; None if every reader computes it."""

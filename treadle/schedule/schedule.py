@@ -18,6 +18,7 @@ from treadle.ir.dtype import uint8, void
 from treadle.ir.node import Node, Shape, toposort
 from treadle.schedule import cost, custom, memory
 from treadle.schedule.build import FLAT_LENGTH, Binding, Builder, Level
+from treadle.schedule.chain import divide_last
 from treadle.schedule.decide import Decider, decide
 from treadle.schedule.demand import Draft, Value
 from treadle.schedule.graph import Graph
@@ -56,7 +57,7 @@ class _Scheduler:
         self.numel = cost.Sizes()
 
     def run(self, roots: list[Node], assigns: dict[int, int]) -> Schedule:
-        graph = Graph(roots, set(assigns))
+        graph = self._graph(roots, set(assigns))
         self._number_inputs(graph, assigns)
         inputs = set(range(len(self.buffers)))
         level = Level({}, self.buffers, self.movements)
@@ -122,6 +123,12 @@ class _Scheduler:
     def _nbytes(self, buffer: int) -> int:
         info = self.buffers[buffer]
         return memory.nbytes(info) if info.role == "temporary" else 0
+
+    def _graph(self, roots: Sequence[Node], placed: set[int]) -> Graph:
+        """The graph of a level; placed: the numbers of the roots that keep their own shape."""
+        graph = Graph(roots, placed)
+        divided = divide_last(graph, self.target, self.numel)
+        return graph if divided is graph.roots else Graph(divided, placed)
 
     # ---- one level -------------------------------------------------------------------------------
     def _decide(self, graph: Graph, level: Level, places: dict[Node, list[Place]]) -> Decider:
@@ -270,8 +277,12 @@ class _Scheduler:
     ) -> list[Item]:
         """The launches of a body whose results go to `places`. bind: where a parameter is.
         fresh: {new: old} of the buffers that hold carries."""
-        roots = list(places)
-        graph = Graph(roots, set(range(len(roots))))
+        graph = self._graph(list(places), set(range(len(places))))
+        if graph.roots != list(places):
+            changed: dict[Node, list[Place]] = {}
+            for root, own in zip(graph.roots, places.values()):
+                changed.setdefault(root, []).extend(own)
+            places = changed
         inner = Level({}, self.buffers, self.movements, parent=level)
         for leaf in graph.order:
             if leaf.op is ops.PLACEHOLDER:
