@@ -49,6 +49,46 @@ OF_TENSOR = {
     "values": "x.max(dim) itself: max(dim) and min(dim) give the values only",
 }
 
+# module, and what is not in it -> what to write
+OF_PARTS = {
+    "treadle.nn": {
+        "Buffer": "a plain Tensor in an attribute; register_buffer(name, tensor, persistent=False)",
+        "DataParallel": "the model itself: a program runs on one device",
+        "LinearCrossEntropyLoss": "nn.Linear and nn.CrossEntropyLoss, which are fused anyway",
+        "NLLLoss2d": "nn.NLLLoss",
+        "RNNBase": "nn.RNN, nn.LSTM or nn.GRU",
+        "SyncBatchNorm": "nn.BatchNorm2d: there is one process",
+        "UninitializedParameter": "nn.LazyLinear and its like",
+        "parallel": "the model itself: a program runs on one device",
+    },
+    "treadle.nn.optim": {
+        "Adafactor": "nn.optim.Adam, or nn.optim.Lion, which keeps half of its state",
+        "SparseAdam": "nn.optim.Adam: gradients are dense here",
+    },
+    "treadle.nn.utils": {
+        "convert_conv2d_weight_memory_format": "nothing: layouts are chosen when it is compiled",
+        "prune": "layer.weight * mask in your forward",
+        "skip_init": "the layer itself: nothing is computed before it is needed",
+        "stateless": "nn.load_state_dict, or treadle.grad over a dict of parameters",
+    },
+    "treadle.nn.utils.rnn": {
+        "PackedSequence": "a padded tensor with its lengths",
+        "pack_padded_sequence": "the padded tensor: mask what is behind the ends in the loss",
+        "pad_packed_sequence": "pad_sequence",
+    },
+    "treadle.nn.functional": {
+        "conv_tbc": "x.permute(1, 2, 0).conv1d(weight.permute(2, 1, 0))",
+        "upsample": "interpolate",
+    },
+}
+
+
+def of_part(module: str, name: str) -> AttributeError:
+    """The error for a name that a module does not have."""
+    message = f"module {module!r} has no attribute {name!r}"
+    instead = OF_PARTS[module].get(name)
+    return AttributeError(message if instead is None else f"{message}: write {instead}")
+
 
 def of_module(name: str) -> AttributeError:
     """The error for `treadle.name`, which does not exist."""

@@ -44,6 +44,7 @@ def case(
 LABELS = np.array([1, 0, 2, 1])
 SIGNS = np.array([[1.0, -1, 1], [-1, -1, 1], [1, 1, 1], [-1, 1, -1]])
 PROBABILITIES = RANDOM.uniform(0.1, 0.9, (4, 3))
+RIGHT = np.array([[3, 0, -1, 1], [2, -1, 0, 0], [0, 1, 2, 3]])
 LENGTHS = (np.array([6, 5]), np.array([2, 3]))
 MASK = np.triu(np.ones((5, 5), dtype=bool), 1)
 PADDED = np.array([[False] * 5, [False] * 3 + [True] * 2])
@@ -93,6 +94,7 @@ POOLS = [
     case("Unfold", (2, 3), x=(1, 2, 4, 5), padding=1),
     case("Fold", (4, 5), (2, 3), x=(1, 12, 9), stride=1),
     case("LocalResponseNorm", 2, x=(1, 4, 3)),
+    case("CrossMapLRN2d", 2, x=(1, 4, 3, 3)),
 ]  # fmt: skip
 PADDING = [
     case(f"{kind}{rank}d", padding, x=(1, 2, 4, 5, 6)[: rank + 2])
@@ -116,6 +118,11 @@ LOSSES = [
     case("SoftMarginLoss", x=(n(4, 3), SIGNS.astype(int))),
     case("MultiLabelSoftMarginLoss", x=(n(4, 3), (SIGNS > 0) * 1.0), reduction="none"),
     case("MultiMarginLoss", x=(n(4, 3), LABELS), p=2),
+    case("MultiLabelMarginLoss", x=(n(3, 4), RIGHT)),
+    case("MultiLabelMarginLoss", x=(n(3, 4), RIGHT), reduction="sum"),
+    case("MultiLabelMarginLoss", x=(n(4), RIGHT[0])),
+    case("AdaptiveLogSoftmaxWithLoss", 8, 12, [4, 9], x=(n(5, 8), np.array([0, 11, 5, 8, 3]))),
+    case("AdaptiveLogSoftmaxWithLoss", 8, 12, [4], 2.0, True, x=(n(8), np.array(7))),
     case("MarginRankingLoss", 0.5, x=(n(4), n(4), SIGNS[:, 0])),
     case("HingeEmbeddingLoss", x=(n(4, 3), SIGNS)),
     case("CosineEmbeddingLoss", 0.1, x=(n(4, 3), n(4, 3), SIGNS[:, 0])),
@@ -156,6 +163,11 @@ LEARNT = [
     case(
         "TransformerEncoderLayer", 8, 2, 16, 0.0, "gelu", x=(2, 5, 8),
         norm_first=True, batch_first=True,
+    ),
+    case("Transformer", 8, 2, 2, 1, 16, 0.0, x=(n(5, 2, 8), n(4, 2, 8))),
+    case(
+        "Transformer", 8, 2, 1, 2, 16, 0.0, x=(n(2, 5, 8), n(2, 5, 8)), batch_first=True,
+        norm_first=True, activation="gelu", named={"tgt_mask": MASK},
     ),
     case(
         "TransformerDecoderLayer", 8, 2, 16, 0.0, x=(n(5, 2, 8), n(4, 2, 8)),

@@ -2,12 +2,13 @@
 goes from one to the other."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
-from treadle import Tensor, jit, nn
+from treadle import Tensor, jit, nn, no_grad
 
 torch = pytest.importorskip("torch", reason="parity needs PyTorch: make test-full")
 pytestmark = pytest.mark.full
@@ -30,6 +31,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("RAdam", {"lr": 0.1}),
     ("RAdam", {"lr": 0.1, "betas": (0.7, 0.8), "weight_decay": 0.1}),
     ("RAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("Rprop", {}),
+    ("Rprop", {"lr": 0.1, "etas": (0.4, 1.5), "step_sizes": (0.05, 0.3), "maximize": True}),
+    ("ASGD", {"lr": 0.1}),
+    ("ASGD", {"lr": 0.1, "lambd": 0.1, "alpha": 0.5, "t0": 3, "weight_decay": 0.1}),
 ]
 LAST_OF_EACH = dict(CASES)
 
@@ -131,6 +136,11 @@ def sequence(kit: Any, optimizer: Any) -> Any:
     return kit.SequentialLR(optimizer, parts, [3, 9])
 
 
+def chained(kit: Any, optimizer: Any) -> Any:
+    parts = [kit.ConstantLR(optimizer, 0.5, 4), kit.ExponentialLR(optimizer, 0.9)]
+    return kit.ChainedScheduler(parts)
+
+
 SCHEDULES = {
     "StepLR": of("StepLR", 3, 0.5),
     "MultiStepLR": of("MultiStepLR", [2, 5, 5, 9], 0.5),
@@ -146,6 +156,10 @@ SCHEDULES = {
     "OneCycleLR, linear": of("OneCycleLR", 0.5, epochs=4, steps_per_epoch=5, three_phase=True,
                              anneal_strategy="linear"),
     "SequentialLR": sequence,
+    "CyclicLR": of("CyclicLR", [0.1, 0.2], 1.0, 3, 4, "triangular2"),
+    "CyclicLR, falling": of("CyclicLR", 0.1, 1.0, 3, mode="exp_range", gamma=0.9,
+                            base_momentum=0.5),
+    "ChainedScheduler": chained,
 }  # fmt: skip
 
 
@@ -202,3 +216,65 @@ def test_a_plateau(mode: str, threshold_mode: str) -> None:
         other.step(float(np.float32(value)))
         rates = [group["lr"] for group in ours.param_groups]
         assert rates == [group["lr"] for group in theirs.param_groups]
+
+
+@pytest.mark.parametrize("strategy", ["cos", "linear"])
+def test_the_rate_of_averaging_after_another_schedule(strategy: str) -> None:
+    ours, theirs = optimizers()
+    rates = []
+    for optimizer, schedules, averaging in (
+        (ours, nn.optim.lr_scheduler, nn.optim.swa_utils),
+        (theirs, torch.optim.lr_scheduler, torch.optim.swa_utils),
+    ):
+        first = schedules.ExponentialLR(optimizer, 0.9)
+        second = averaging.SWALR(optimizer, [0.05, 0.2], 4, strategy)
+        rates.append([])
+        for epoch in range(12):
+            optimizer_step = first if epoch < 4 else second
+            with pytest.warns() if optimizer is theirs and not epoch else nullcontext():
+                optimizer_step.step()
+            rates[-1].append([group["lr"] for group in optimizer.param_groups])
+    np.testing.assert_allclose(rates[0], rates[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("decay", [None, 0.8])
+def test_averaged_models(decay: float | None) -> None:
+    own, other = nn.Linear(3, 2).double(), torch.nn.Linear(3, 2).double()
+    ours, theirs = nn.optim.swa_utils, torch.optim.swa_utils
+    mine = ours.AveragedModel(own, avg_fn=decay and ours.get_ema_avg_fn(decay))
+    its = theirs.AveragedModel(other, avg_fn=decay and theirs.get_ema_avg_fn(decay))
+    for weight in np.random.default_rng(3).normal(size=(4, 2, 3)):
+        with no_grad(), torch.no_grad():
+            own.weight.assign(Tensor(weight))
+            other.weight.copy_(torch.tensor(weight))
+        mine.update_parameters(own)
+        its.update_parameters(other)
+    assert set(mine.state_dict()) == set(its.state_dict())
+    found, expected = mine.module.weight.numpy(), its.module.weight.detach().numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_quasi_newton_steps(search: str | None) -> None:
+    """Without a search the same path; with one (the interpolation is our own) the same minimum."""
+    start = np.array([[-1.2, 1.0], [0.5, 2.0]])
+    ours = Tensor(start, requires_grad=True)
+    theirs = torch.tensor(start, requires_grad=True)
+    settings = {"lr": 0.002 if search is None else 1, "max_iter": 12 if search is None else 80}
+    settings |= {"history_size": 5, "line_search_fn": search}
+    for weight, kit in ((ours, nn.optim), (theirs, torch.optim)):
+        optimizer = kit.LBFGS([weight], **settings)
+
+        def closure(weight: Any = weight, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            x, y = weight[:, 0], weight[:, 1]
+            loss = (100 * (y - x * x) ** 2 + (1 - x) ** 2).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(2):
+            optimizer.step(closure)
+    if search is None:
+        np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), rtol=1e-6)
+    else:
+        np.testing.assert_allclose(ours.numpy(), np.ones((2, 2)), atol=1e-4)

@@ -5,6 +5,9 @@
 (4, 2)
 """
 
+from typing import Any
+
+from treadle import elsewhere
 from treadle.nn import amp, functional, init, optim, utils
 from treadle.nn.activations import (
     CELU,
@@ -60,12 +63,35 @@ from treadle.nn.dropping import (
     Dropout3d,
     FeatureAlphaDropout,
 )
+from treadle.nn.fractional import (
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
+)
+from treadle.nn.labels import (
+    AdaptiveLogSoftmaxWithLoss,
+    MultiLabelMarginLoss,
+)
 from treadle.nn.layers import (
     Bilinear,
     Flatten,
     Identity,
     Linear,
     Unflatten,
+)
+from treadle.nn.lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
 )
 from treadle.nn.losses import (
     BCELoss,
@@ -139,6 +165,7 @@ from treadle.nn.pools import (
     AvgPool2d,
     AvgPool3d,
     ChannelShuffle,
+    CrossMapLRN2d,
     Fold,
     LocalResponseNorm,
     LPPool1d,
@@ -178,6 +205,7 @@ from treadle.nn.tables import (
 )
 from treadle.nn.transformer import (
     MultiheadAttention,
+    Transformer,
     TransformerDecoder,
     TransformerDecoderLayer,
     TransformerEncoder,
@@ -196,6 +224,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -227,6 +256,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -236,6 +266,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
@@ -258,6 +290,19 @@ __all__ = [
     "LSTMCell",
     "LayerNorm",
     "LayerNorm2d",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",
@@ -275,6 +320,7 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "MultiheadAttention",
@@ -312,6 +358,7 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
     "TransformerEncoder",
@@ -338,3 +385,8 @@ __all__ = [
     "torch_load",
     "utils",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """AttributeError that says what to write, for names of PyTorch that are other ones here."""
+    raise elsewhere.of_part("treadle.nn", name)

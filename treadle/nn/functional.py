@@ -6,9 +6,10 @@ Most are methods of Tensor under their own names; `F.relu(x)` is `x.relu()`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
+from treadle import elsewhere
 from treadle.graph.public import METHODS
 from treadle.nn.attention import multi_head_attention_forward
 from treadle.nn.dropping import (
@@ -19,6 +20,8 @@ from treadle.nn.dropping import (
     dropout3d,
     feature_alpha_dropout,
 )
+from treadle.nn.fractional import fractional_max_pool2d, fractional_max_pool3d
+from treadle.nn.labels import multilabel_margin_loss
 from treadle.nn.running import batch_norm, instance_norm
 from treadle.nn.tables import embedding, embedding_bag
 from treadle.tensor import Tensor
@@ -27,6 +30,7 @@ from treadle.tensor import Tensor
 OWN = (
     multi_head_attention_forward, alpha_dropout, dropout, dropout1d, dropout2d, dropout3d,
     feature_alpha_dropout, batch_norm, instance_norm, embedding, embedding_bag,
+    fractional_max_pool2d, fractional_max_pool3d, multilabel_margin_loss,
 )  # fmt: skip
 
 # PyTorch's functions that may put the result into the tensor that came in
@@ -38,10 +42,13 @@ IN_PLACE = frozenset((
 
 def __getattr__(name: str) -> Callable[..., Any]:
     """The method of Tensor with this name. AttributeError if there is none."""
-    entry = METHODS.get(name)
+    plain = name.removesuffix("_with_indices") if "_pool" in name else name
+    entry = METHODS.get(plain.removesuffix("_") if plain[:-1] in IN_PLACE else plain)
     if entry is None or entry.kind == "property":
-        raise AttributeError(f"module 'treadle.nn.functional' has no attribute {name!r}")
-    method: Callable[..., Any] = getattr(Tensor, name)
+        raise elsewhere.of_part("treadle.nn.functional", name)
+    method: Callable[..., Any] = getattr(Tensor, plain)
+    if name != plain:
+        method = partial(method, return_indices=True)
     made = globals()[name] = _in_place(method) if name in IN_PLACE else method
     return made
 
@@ -150,3 +157,17 @@ def triplet_margin_with_distance_loss(
         far = far.minimum(distance(positive, negative))
     losses = (near - far + margin).relu()
     return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+
+
+def pdist(x: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norm distances of all pairs of rows of x (rows, features), those of row 0 first.
+
+    Source: PyTorch.
+
+    >>> nn.functional.pdist(Tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])).shape
+    (3,)
+    """
+    if x.ndim != 2:
+        raise ValueError(f"pdist: x of shape {x.shape} must be (rows, features)")
+    first, second = Tensor.triu_indices(x.shape[0], x.shape[0], 1)
+    return (x[first] - x[second]).norm(p, dim=-1)

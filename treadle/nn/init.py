@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from treadle.tensor import Tensor, no_grad
 
 _GAINS = {
@@ -124,6 +126,99 @@ def kaiming_normal_(
     (2, 3)
     """
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)))
+
+
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
+) -> Tensor:
+    """Fill a tensor with normal numbers, those from a to b alone. Source: PyTorch.
+
+    >>> weight = nn.init.trunc_normal_(Tensor.ones(2, 3), std=3.0, a=-1.0, b=1.0)
+    >>> bool((weight.abs() <= 1).all())
+    True
+    """
+    if not a < b or std <= 0:
+        raise ValueError(f"trunc_normal_: a={a!r} must be below b={b!r}, and std={std!r} above 0")
+    low, high = (math.erf((end - mean) / (std * math.sqrt(2.0))) for end in (a, b))
+    share = Tensor.uniform(tensor.shape, low=low, high=high)  # of the error function
+    values = share.erfinv() * (std * math.sqrt(2.0)) + mean
+    return _fill(tensor, values.clamp(a, b).to(dtype=tensor.dtype, device=tensor.device))
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Fill a tensor, seen as a matrix of its first dimension by all others, with an orthogonal
+    matrix (of orthogonal rows, or columns if there are fewer) times `gain`.
+
+    Source: PyTorch; Saxe, McClelland and Ganguli, "Exact solutions to the nonlinear dynamics of
+    learning in deep linear neural networks", 2014.
+
+    >>> weight = nn.init.orthogonal_(Tensor.ones(2, 3))
+    >>> (weight @ weight.T).round(decimals=3).abs()
+    Tensor([[1., 0.],
+            [0., 1.]])
+    """
+    if tensor.ndim < 2:
+        raise ValueError(f"orthogonal_: a tensor of shape {tensor.shape} needs two dimensions")
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    if not tensor.numel():
+        return tensor
+    wide = Tensor.randn(max(rows, columns), min(rows, columns), device=tensor.device)
+    q, r = wide.qr()
+    q = q * r.diagonal().sign()  # uniform among the orthogonal matrices
+    matrix = q.T if rows < columns else q
+    return _fill(tensor, (matrix.reshape(tensor.shape) * gain).to(dtype=tensor.dtype))
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with the identity. Source: PyTorch.
+
+    >>> nn.init.eye_(Tensor.zeros(2, 2))
+    Tensor([[1., 0.],
+            [0., 1.]])
+    """
+    if tensor.ndim != 2:
+        raise ValueError(f"eye_: a tensor of shape {tensor.shape} is no matrix")
+    return _fill(tensor, Tensor.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill the weight (out, in, ..) of a convolution so that each channel goes through unchanged,
+    as far as there are as many, in each of `groups`. Source: PyTorch.
+
+    >>> nn.init.dirac_(Tensor.ones(1, 1, 3))
+    Tensor([[[0., 1., 0.]]])
+    """
+    if tensor.ndim not in (3, 4, 5) or groups < 1 or tensor.shape[0] % groups:
+        raise ValueError(
+            f"dirac_: shape {tensor.shape} must be (out, in, ..) of a convolution, and groups="
+            f"{groups!r} divide out"
+        )
+    outputs, inputs, *window = tensor.shape
+    shares = np.zeros((groups, outputs // groups, inputs, *window), tensor.dtype.compute)
+    middle = tuple(size // 2 for size in window)
+    for channel in range(min(outputs // groups, inputs)):
+        shares[(slice(None), channel, channel, *middle)] = 1
+    values = shares.reshape(tensor.shape)
+    return _fill(tensor, Tensor(values, dtype=tensor.dtype, device=tensor.device))
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+    """Fill a matrix with normal numbers, and put 0 into the share `sparsity` of each column.
+
+    Source: PyTorch; Martens, "Deep learning via Hessian-free optimization", 2010.
+
+    >>> int((nn.init.sparse_(Tensor.ones(4, 3), 0.5) == 0).sum())
+    6
+    """
+    if tensor.ndim != 2 or not 0 <= sparsity <= 1:
+        raise ValueError(
+            f"sparse_: a tensor of shape {tensor.shape} must be a matrix, sparsity={sparsity!r} in "
+            "0 .. 1"
+        )
+    count = math.ceil(sparsity * tensor.shape[0])
+    order = Tensor.rand(*tensor.shape, device=tensor.device).argsort(0).argsort(0)
+    values = Tensor.normal(tensor.shape, std=std, dtype=tensor.dtype).to(device=tensor.device)
+    return _fill(tensor, values.masked_fill(order < count, 0.0))
 
 
 def _fill(tensor: Tensor, value: Tensor) -> Tensor:

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from treadle.nn import schedules as lr_scheduler
+from treadle import elsewhere
+from treadle.nn import averaging as swa_utils
+from treadle.nn import lr_scheduler
 from treadle.nn.adaptive import Adadelta, Adagrad, Adamax, NAdam, RAdam, RMSprop
+from treadle.nn.classic import ASGD, LBFGS, Rprop
 from treadle.nn.layerwise import LAMB, LARS, Lion, Muon
 from treadle.nn.optimizer import Group, Optimizer, State, check_range, towards, with_decay, zeros
 from treadle.tensor import Tensor
 
 __all__ = [
-    "LAMB", "LARS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon",
-    "NAdam", "Optimizer", "RAdam", "RMSprop", "lr_scheduler",
+    "ASGD", "LAMB", "LARS", "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax",
+    "Lion", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "lr_scheduler", "swa_utils",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """AttributeError that says what to write, for names of PyTorch that are other ones here."""
+    raise elsewhere.of_part("treadle.nn.optim", name)
 
 
 class SGD(Optimizer):

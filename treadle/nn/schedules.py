@@ -124,7 +124,7 @@ class LambdaLR(LRScheduler):
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
         last_epoch: int = -1,
     ) -> None:
-        self.lr_lambdas = _per_group(self, optimizer, lr_lambda)
+        self.lr_lambdas = per_group(self, optimizer, lr_lambda)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -143,7 +143,7 @@ class MultiplicativeLR(LambdaLR):
         return [rate * f(self.last_epoch) for rate, f in zip(self._rates(), self.lr_lambdas)]
 
 
-def _per_group(schedule: Any, optimizer: Optimizer, value: Any) -> list[Any]:
+def per_group(schedule: Any, optimizer: Optimizer, value: Any) -> list[Any]:
     """What was given once for all groups of an optimizer, or for each."""
     count = len(optimizer.param_groups)
     each = list(value) if isinstance(value, (tuple, list)) else [value] * count
@@ -420,11 +420,11 @@ class OneCycleLR(LRScheduler):
             )
         self.total_steps, self.pct_start, self.three_phase = total_steps, pct_start, three_phase
         self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
-        self.max_lrs = _per_group(self, optimizer, max_lr)
+        self.max_lrs = per_group(self, optimizer, max_lr)
         self.first_lrs = [rate / div_factor for rate in self.max_lrs]
         self.last_lrs = [rate / final_div_factor for rate in self.first_lrs]
-        self.base_momentums = _per_group(self, optimizer, base_momentum)
-        self.max_momentums = _per_group(self, optimizer, max_momentum)
+        self.base_momentums = per_group(self, optimizer, base_momentum)
+        self.max_momentums = per_group(self, optimizer, max_momentum)
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, self.first_lrs):
                 group["initial_lr"] = rate
@@ -582,7 +582,7 @@ class ReduceLROnPlateau:
         self.mode, self.factor, self.patience = mode, factor, patience
         self.threshold, self.threshold_mode = threshold, threshold_mode
         self.cooldown, self.eps = cooldown, eps
-        self.min_lrs = _per_group(self, optimizer, min_lr)
+        self.min_lrs = per_group(self, optimizer, min_lr)
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
         self._last_lr = [_number(group["lr"]) for group in optimizer.param_groups]

@@ -4,6 +4,7 @@ those of PyTorch."""
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -354,3 +355,93 @@ class TransformerDecoder(_Stack):
             tgt_is_causal=bool(tgt_is_causal),
             memory_is_causal=memory_is_causal,
         )
+
+
+class Transformer(Module):
+    """An encoder of `src` and a decoder of `tgt` that looks at what the encoder gives.
+
+    src: (source length, batch, d_model), tgt: (target length, batch, d_model), or with batch_first
+    the batch first, or without a batch. custom_encoder, custom_decoder: in place of the stacks of
+    layers. The other arguments are those of the layers. Weights begin as `xavier_uniform_`.
+    Source: PyTorch; Vaswani et al., "Attention is all you need", 2017.
+
+    >>> model = nn.Transformer(8, 2, 1, 1, 16)
+    >>> mask = nn.Transformer.generate_square_subsequent_mask(4)
+    >>> model(Tensor.ones(6, 3, 8), Tensor.ones(4, 3, 8), tgt_mask=mask).shape
+    (4, 3, 8)
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: str | None = None,
+        dtype: Dtype = None,
+    ) -> None:
+        place: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
+        settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        order = (batch_first, norm_first)
+        self.encoder, self.decoder = custom_encoder, custom_decoder
+        if custom_encoder is None:
+            layer: Module = TransformerEncoderLayer(*settings, *order, **place)
+            norm = LayerNorm(d_model, layer_norm_eps, **place)
+            self.encoder = TransformerEncoder(layer, num_encoder_layers, norm)
+        if custom_decoder is None:
+            layer = TransformerDecoderLayer(*settings, *order, **place)
+            norm = LayerNorm(d_model, layer_norm_eps, **place)
+            self.decoder = TransformerDecoder(layer, num_decoder_layers, norm)
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise ValueError(
+                f"Transformer: src of shape {src.shape} and tgt of shape {tgt.shape} must have "
+                f"d_model={self.d_model} features"
+            )
+        memory = self.encoder(src, src_mask, src_key_padding_mask, is_causal=src_is_causal)
+        result: Tensor = self.decoder(
+            tgt,
+            memory,
+            tgt_mask,
+            memory_mask,
+            tgt_key_padding_mask,
+            memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
+        return result
+
+    @staticmethod
+    def generate_square_subsequent_mask(
+        sz: int, device: str | None = None, dtype: Dtype = None
+    ) -> Tensor:
+        """A mask (sz, sz) by which each place sees itself and those before: 0 there, else -inf."""
+        kind = begin.kind_of(dtype)
+        return Tensor.full((sz, sz), -math.inf, dtype=kind, device=device).triu(1)

@@ -74,10 +74,16 @@ def named_tensors(root: Any) -> dict[str, Tensor]:
     """Every tensor that is a parameter or a buffer of `root`, by its dotted name.
 
     A tensor that was computed from parameters, and so carries a gradient without being a leaf, is
-    a result that somebody kept, and is neither. ValueError if two tensors have one name.
+    a result that somebody kept, and is neither. ValueError if two tensors have one name,
+    RuntimeError if a layer does not have its parameters yet.
     """
     tensors: dict[str, Tensor] = {}
     for name, thing in walk(root):
+        if getattr(type(thing), "needs_first_call", False):
+            raise RuntimeError(
+                f"{type(thing).__name__} {name!r} makes its parameters at its first call: call the "
+                "model once, with a batch, before you ask for its parameters or its state"
+            )
         if not isinstance(thing, Tensor) or not thing.is_leaf:
             continue
         if tensors.get(name, thing) is not thing:
