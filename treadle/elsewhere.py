@@ -53,6 +53,7 @@ OF_TENSOR = {
 OF_PARTS = {
     "treadle.nn": {
         "Buffer": "a plain Tensor in an attribute; register_buffer(name, tensor, persistent=False)",
+        "CrossMapLRN2d": "nn.LocalResponseNorm",
         "DataParallel": "the model itself: a program runs on one device",
         "LinearCrossEntropyLoss": "nn.Linear and nn.CrossEntropyLoss, which are fused anyway",
         "NLLLoss2d": "nn.NLLLoss",
@@ -78,7 +79,6 @@ OF_PARTS = {
     },
     "treadle.nn.functional": {
         "conv_tbc": "x.permute(1, 2, 0).conv1d(weight.permute(2, 1, 0))",
-        "upsample": "interpolate",
     },
 }
 

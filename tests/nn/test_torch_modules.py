@@ -94,7 +94,6 @@ POOLS = [
     case("Unfold", (2, 3), x=(1, 2, 4, 5), padding=1),
     case("Fold", (4, 5), (2, 3), x=(1, 12, 9), stride=1),
     case("LocalResponseNorm", 2, x=(1, 4, 3)),
-    case("CrossMapLRN2d", 2, x=(1, 4, 3, 3)),
 ]  # fmt: skip
 PADDING = [
     case(f"{kind}{rank}d", padding, x=(1, 2, 4, 5, 6)[: rank + 2])

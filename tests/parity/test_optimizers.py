@@ -40,8 +40,8 @@ LAST_OF_EACH = dict(CASES)
 
 
 def limit(name: str) -> float:
-    """PyTorch keeps the product of NAdam's momenta in float32."""
-    return 1e-6 if name == "NAdam" else 1e-9
+    """PyTorch keeps the product of NAdam's momenta, and the rates of ASGD, in float32."""
+    return 1e-6 if name in ("NAdam", "ASGD") else 1e-9
 
 
 def both(name: str, settings: dict[str, Any], dtype: str = "float64") -> tuple[Any, ...]:

@@ -30,6 +30,8 @@ class Rprop(Optimizer):
     [0.5]
     """
 
+    counts_steps = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -68,9 +70,10 @@ class Rprop(Optimizer):
         step = -gradient if group["maximize"] else gradient
         agreement = step * state["prev"]
         turned = agreement < 0
-        factor = turned.where(less, (agreement > 0).where(more, 1.0))
-        size = (state["step_size"] * factor).clamp(least, greatest)
-        step = turned.where(0.0, step)
+        before = state["step_size"]
+        size = turned.where(before * less, (agreement > 0).where(before * more, before))
+        size = size.clamp(least, greatest)
+        step = step.masked_fill(turned, 0)
         return parameter - step.sign() * size, {"prev": step, "step_size": size}
 
 

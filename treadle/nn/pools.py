@@ -268,16 +268,3 @@ class LocalResponseNorm(
     >>> nn.LocalResponseNorm(2)(Tensor.ones(1, 3, 8)).shape
     (1, 3, 8)
     """
-
-
-class CrossMapLRN2d(LocalResponseNorm):
-    """`LocalResponseNorm`'s older form: of an even size it sees one neighbour less, of those after.
-    Source: PyTorch.
-
-    >>> nn.CrossMapLRN2d(3)(Tensor.ones(1, 3, 8, 8)).shape
-    (1, 3, 8, 8)
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        seen = 2 * ((self.size + 1) // 2) - 1
-        return x.local_response_norm(seen, self.alpha * seen / self.size, self.beta, self.k)
