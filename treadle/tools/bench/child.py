@@ -280,6 +280,7 @@ def main(imported: float) -> None:
     asked = json.load(sys.stdin)
     options = asked["settings"]
     settings = Settings(**{**options, "libraries": tuple(options["libraries"])})
+    sys.argv[0] = f"treadle bench {asked['case']}"  # what recorded programs are of
     case = CASES[asked["case"]]
     if case.cold:
         found = measure_cold(case, settings, imported)

@@ -17,6 +17,11 @@ from treadle.tools.replay.compare import CORPUS, KINDS, ROOT
 from treadle.tools.worktree import resolve
 
 MOST = 300  # texts of a corpus
+MEASURED = (
+    "matmul/1024/", "matmul/64x4096x512/NN", "matmul/16x200", "matmul_bfloat16", "matvec",
+    "conv/", "conv_gradient", "depthwise", "elementwise", "sum/", "softmax", "layer_norm",
+    "cross_entropy", "attention", "step/", "decoder", "resnet18/",
+)  # fmt: skip
 
 DESCRIPTION = """\
 What two commits make of the same programs.
@@ -81,10 +86,11 @@ def recorded(chosen: argparse.Namespace) -> int:
 
 
 def default_commands() -> list[list[str]]:
-    """The tests, and the example."""
+    """The tests, the example, and what is measured."""
     tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not full"]
     example = [sys.executable, "examples/digits.py", "--epochs", "1", "--output", os.devnull]
-    return [[*tests, "-n", "2", "tests"], example]
+    bench = [sys.executable, "-m", "treadle", "bench", "--blocks", "2", "--seconds", "0", *MEASURED]
+    return [[*tests, "-n", "2", "tests"], example, [*bench, "--out", tempfile.mkdtemp()]]
 
 
 def compared(chosen: argparse.Namespace) -> int:

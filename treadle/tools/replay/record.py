@@ -3,6 +3,7 @@ corpus that is small and still has everything in it."""
 
 from __future__ import annotations
 
+import heapq
 import os
 import re
 import sys
@@ -19,6 +20,7 @@ from treadle.tools import saved
 
 MOST_BYTES = 24_000  # of a text: larger ones are models, of which few are enough
 MODELS = 12  # that many of the larger ones
+OVERHEAD = 1000  # bytes that a text of its own is like
 NUMBER = re.compile(r"\d+")
 
 written: set[str] = set()
@@ -46,7 +48,10 @@ def on_schedule(data: dict[str, Any]) -> None:
 def origin() -> str:
     """Which test or program this process is running."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "")
-    return test.split(" ")[0] if test else Path(sys.argv[0]).name or "python"
+    if test:
+        return test.split(" ")[0]
+    program = sys.argv[0]
+    return program if " " in program else Path(program).name or "python"
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,11 @@ class Recorded:
     features: frozenset[Any]
 
     @property
+    def is_of_test(self) -> bool:
+        """Whether a test made it, and not a program that somebody would run."""
+        return self.text.startswith("# from tests/")
+
+    @property
     def size(self) -> int:
         """Bytes of the text."""
         return len(self.text)
@@ -65,7 +75,8 @@ class Recorded:
 
 def features(roots: Sequence[Node], assigns: dict[int, int]) -> frozenset[Any]:
     """What a program has that others may not have: operations on dtypes, pairs of operations that
-    follow each other, ranks, args of few values, ways to store."""
+    follow each other, ranks, monoids, and sizes of reductions, which decide how a kernel is
+    scheduled (to a factor of 16)."""
     found: set[Any] = {("assigns", bool(assigns)), ("roots", min(len(roots), 4))}
     for node in toposort(roots):
         dtypes = node.dtype if isinstance(node.dtype, tuple) else (node.dtype,)
@@ -74,6 +85,8 @@ def features(roots: Sequence[Node], assigns: dict[int, int]) -> frozenset[Any]:
         found.add((node.op.name, "rank", rank, any(isinstance(d, Node) for d in node.shape)))
         if node.op in (ops.REDUCE, ops.SCATTER, ops.UPDATE):
             found.add((node.op.name, NUMBER.sub("#", str(node.arg)[:40])))
+        if node.op is ops.REDUCE:
+            found.add(("points", ops.numel(node.src[0].shape).bit_length() // 4))
         found |= {(node.op.name, source.op.name) for source in node.src}
     return frozenset(found)
 
@@ -93,45 +106,41 @@ def load(folder: Path) -> list[Recorded]:
 
 def choose(recorded: Iterable[Recorded], most: int) -> list[Recorded]:
     """At most so many programs that have between them every feature that all have: of programs that
-    differ in numbers only, one; then whichever adds most for its size."""
-    shapes: dict[str, Recorded] = {}
+    differ in numbers only, one; then whichever adds most for its size. What programs made, and not
+    tests, is kept in any case."""
+    shapes: dict[Any, Recorded] = {}
     for each in recorded:
-        shapes.setdefault(NUMBER.sub("#", each.text.split("\n", 1)[1]), each)
-    small = [each for each in shapes.values() if each.size <= MOST_BYTES]
-    large = [each for each in shapes.values() if each.size > MOST_BYTES]
-    chosen = _cover(small, most)
-    return chosen + _cover(large, MODELS)
+        shape = NUMBER.sub("#", each.text.split("\n", 1)[1])
+        shapes.setdefault((shape, each.features), each)
+    kept = [each for each in shapes.values() if not each.is_of_test]
+    tests = [each for each in shapes.values() if each.is_of_test]
+    seen = {feature for each in kept for feature in each.features}
+    small = [each for each in tests if each.size <= MOST_BYTES]
+    kept += _cover(small, most - len(kept), seen)
+    return kept + _cover([each for each in tests if each.size > MOST_BYTES], MODELS, seen)
 
 
-def _cover(candidates: Sequence[Recorded], most: int) -> list[Recorded]:
-    """Greedy: the one with the most features that none has yet, then the shorter one."""
-    seen: set[Any] = set()
+def _cover(candidates: Sequence[Recorded], most: int, seen: set[Any]) -> list[Recorded]:
+    """Greedy: the one that adds most to the features seen, for its size, again and again."""
     chosen: list[Recorded] = []
-    # a program's gain only falls, so it is looked at again only when it is first
-    waiting = sorted(((len(each.features), n) for n, each in enumerate(candidates)), reverse=True)
+    # what one adds only gets less, so one that is first after it was counted anew is the best
+    waiting = [(-_worth(each, seen), n) for n, each in enumerate(candidates)]
+    heapq.heapify(waiting)
     while waiting and len(chosen) < most:
-        _, number = waiting.pop(0)
-        gain = len(candidates[number].features - seen)
-        if waiting and gain < waiting[0][0]:
-            _insert(waiting, (gain, number))
-            continue
-        if not gain:
-            break
-        chosen.append(candidates[number])
-        seen |= candidates[number].features
+        _, number = heapq.heappop(waiting)
+        each = candidates[number]
+        worth = _worth(each, seen)
+        if waiting and -worth > waiting[0][0]:
+            heapq.heappush(waiting, (-worth, number))
+        elif worth:
+            chosen.append(each)
+            seen |= each.features
     return chosen
 
 
-def _insert(waiting: list[tuple[int, int]], pair: tuple[int, int]) -> None:
-    """Put a pair in its place in a list from large to small."""
-    low, high = 0, len(waiting)
-    while low < high:
-        middle = (low + high) // 2
-        if waiting[middle] > pair:
-            low = middle + 1
-        else:
-            high = middle
-    waiting.insert(low, pair)
+def _worth(each: Recorded, seen: set[Any]) -> float:
+    """What a program adds, for its size: reading many small ones is as dear as one large."""
+    return len(each.features - seen) / (each.size + OVERHEAD)
 
 
 def keep(chosen: Iterable[Recorded], corpus: Path) -> int:
