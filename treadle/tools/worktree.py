@@ -28,8 +28,7 @@ def resolve(repository: Path, word: str) -> str:
         return git(repository, "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}")
     except ValueError:
         raise ValueError(
-            f"{word!r} is no commit of {repository}, and no folder with a run (a clone of depth 1 "
-            "has its newest commit only)"
+            f"{word!r} is no commit of {repository} (a clone of depth 1 has its newest commit only)"
         ) from None
 
 

@@ -113,6 +113,9 @@ def compared(
     kept = [is_run(word) for word in words]
     if all(kept):
         return folders.read(Path(words[0])), folders.read(Path(words[1]))
+    for word in words:
+        if Path(word).is_dir() and word != "." and not is_run(word):
+            raise ValueError(f"{word} holds no run: there is no run.json in it")
     if any(kept):
         raise ValueError("compare takes two folders with runs, or two commits, not one of each")
     return measure_two(words, cases, replace(settings, artifacts=""), report)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from treadle.tools import meanings
-from treadle.tools.replay.lowering import NO_TIME, STAGES
+from treadle.tools.replay.lowering import NOT_RUN, STAGES
 from treadle.tools.worktree import worktree
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,6 +32,7 @@ WEIGHTS = {
 }  # fmt: skip
 KINDS = ("broken", "result", "cost", "text", "mended", "unknown before", "identical")
 
+RAN = "it ran"
 LONGEST = 600  # seconds of a process
 Data = dict[str, Any]
 
@@ -87,14 +88,14 @@ def note_results(changes: Sequence[Change], folders: Sequence[Path], said: Seque
     was said instead."""
     for change in changes:
         files = [folder / f"{change.name}.npz" for folder in folders]
-        words = [each.get(change.name, "it ran") for each in said]
+        words = [each.get(change.name, RAN) for each in said]
         if all(path.exists() for path in files):
             distance = _apart(*files)
             if distance > 1:
                 change.kind, change.note = "result", f"its results are {distance:.1e} limits apart"
             elif distance > 0:
                 change.note = "results differ by rounding"
-        elif words[0] != words[1] and NO_TIME not in words:
+        elif words[1] not in (words[0], RAN) and not words[1].startswith(NOT_RUN):
             change.kind, change.note = "result", f"before: {words[0]}; after: {words[1]}"
 
 

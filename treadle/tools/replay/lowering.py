@@ -23,7 +23,7 @@ from treadle.tools.debug import known_sizes
 from treadle.tools.saved import Saved
 
 Data = dict[str, Any]
-NO_TIME = "there was no time left to run it"
+NOT_RUN = "not run: "
 STAGES = ("graph", "kernels", "actions", "source")
 
 
@@ -105,12 +105,15 @@ def run_all(corpus: Path, names: Sequence[str], folder: Path, seconds: float) ->
     said: dict[str, str] = {}
     for name in names:
         if time.monotonic() > ends:
-            said[name] = NO_TIME
+            said[name] = f"{NOT_RUN}there was no time left"
             continue
         (program,) = saved.read((corpus / f"{name}.txt").read_text(encoding="utf-8"))
         try:
             with np.errstate(all="ignore"):
                 results = _run(program)
+        except meanings.TooLarge as error:
+            said[name] = f"{NOT_RUN}{error}"
+            continue
         except Exception as error:  # an index out of range on both sides is no difference
             said[name] = f"{type(error).__name__}: {error}".splitlines()[0]
             continue
