@@ -2064,6 +2064,36 @@ class Vocabulary:
     def isreal_(self) -> Tensor:
         """`isreal`, with the result put into this tensor. Returns it."""
 
+    def istft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Array | None = None,
+        center: builtins.bool = True,
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        length: builtins.int | None = None,
+        return_complex: builtins.bool = False,
+    ) -> Tensor:
+        """The signals whose `stft`, with the same arguments, is nearest to x (.., frequencies,
+        frames): frames are multiplied by the window again, summed at their places, and divided by
+        the sum of squares of the windows there."""
+
+    def istft_(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Array | None = None,
+        center: builtins.bool = True,
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        length: builtins.int | None = None,
+        return_complex: builtins.bool = False,
+    ) -> Tensor:
+        """`istft`, with the result put into this tensor. Returns it."""
+
     @staticmethod
     def kaiming_normal(
         *_size: Any,
@@ -3991,6 +4021,35 @@ class Vocabulary:
         keepdims: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]:
         """(standard deviation, mean): `std` and `mean` of the same."""
+
+    def stft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Array | None = None,
+        center: builtins.bool = True,
+        pad_mode: str = "reflect",
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        return_complex: builtins.bool = True,
+    ) -> Tensor:
+        """The short-time Fourier transform of signals (t,) or (batch, t): (.., frequencies,
+        frames)."""
+
+    def stft_(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Array | None = None,
+        center: builtins.bool = True,
+        pad_mode: str = "reflect",
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        return_complex: builtins.bool = True,
+    ) -> Tensor:
+        """`stft`, with the result put into this tensor. Returns it."""
 
     def sub(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
         """x - alpha * other."""

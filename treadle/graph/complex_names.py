@@ -43,6 +43,8 @@ WORKS = frozenset((
     "expand_dims", "matrix_transpose", "take_along_axis", "gather", "index_select", "scatter",
     "scatter_add", "take_along_dim", "index_add", "index_copy", "index_fill", "index_put", "put",
     "take", "argwhere", "masked_scatter", "masked_select", "nonzero",
+    # spectra in time
+    "stft", "istft",
     # from nothing
     "full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "eye",
 ))

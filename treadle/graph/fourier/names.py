@@ -35,14 +35,19 @@ Lengths = list[tuple[int, int]]  # the axes that are transformed, each with the 
 
 # ---- arguments -----------------------------------------------------------------------------------
 def _parts(name: str, x: Node) -> Node:
-    """A tensor as parts: integers, bools and halves become float32."""
+    """A tensor as parts."""
     if not x.shape:
         raise ValueError(f"{name}: a 0-d tensor has no dimension to transform")
     if x.dtype.is_complex:
         return stored(stack([real(x), imag(x)]))  # what chooses its part is slow in a product
-    floating = as_float(x)
-    wide = cast(floating, float32) if floating.dtype.itemsize < float32.itemsize else floating
+    wide = floating(x)
     return reshape(wide, (1, *wide.shape))
+
+
+def floating(x: Node) -> Node:
+    """A real tensor in the type that it is transformed in: float64, or else float32."""
+    found = as_float(x)
+    return cast(found, float32) if found.dtype.itemsize < float32.itemsize else found
 
 
 def _real_parts(name: str, x: Node) -> Node:
