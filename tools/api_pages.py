@@ -50,6 +50,7 @@ FAMILIES = {
         "linear", "products", "factors", "solving", "spectral", "triangular",
     ),
     "Convolutions, pools, images": ("convolution", "pools", "resampling", "sampling"),
+    "Fourier transforms": ("axes", "frames", "frequencies", "tapers"),
     "Layers": ("neural", "normalization"),
     "Losses and distances": ("losses", "distances", "ctc"),
 }  # fmt: skip

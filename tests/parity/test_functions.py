@@ -16,6 +16,7 @@ from rare_cases import RARE
 from scalar_cases import SCALAR
 from sorting_cases import SORTING
 
+import treadle
 from treadle import Tensor, grad
 from treadle.graph.public import METHODS
 
@@ -165,6 +166,22 @@ CASES: dict[str, list[Case]] = {
     "scaled_dot_product_attention": [
         Case((n(2, 2, 3, 4), n(2, 2, 5, 4), n(2, 2, 5, 4)), theirs=attention),
         Case((n(2, 3, 4), n(2, 3, 4), n(2, 3, 4)), named={"is_causal": True}, theirs=attention),
+    ],
+    "stft": [
+        Case(
+            (n(2, 9),),
+            (4, 2),
+            ours=lambda x, *args: x.stft(*args, return_complex=False),
+            theirs=lambda x, *args: torch.view_as_real(x.stft(*args, return_complex=True)),
+        )
+    ],
+    "istft": [
+        Case(
+            (n(3, 5, 2),),
+            (4, 2),
+            ours=lambda x, *args: treadle.view_as_complex(x).istft(*args),
+            theirs=lambda x, *args: torch.view_as_complex(x).istft(*args),
+        )
     ],
     "sum": [Case((X4,), ((1, 3),)), Case((S,), named={"dim": 1, "keepdim": True})],
     "prod": [Case((S,), (1,))],

@@ -7,7 +7,7 @@ from treadle.graph import shapes
 from treadle.graph.build import const, expand, pad, reduce, unwindow
 from treadle.graph.build import window as windows_of
 from treadle.graph.elementwise import div, mul
-from treadle.graph.fourier import names
+from treadle.graph.fourier import axes
 from treadle.graph.fourier.transform import padded
 from treadle.graph.movement import narrow, pad_method, stack, transpose
 from treadle.graph.parts import imag, real
@@ -66,7 +66,7 @@ def stft(
     if not 1 <= len(x.shape) <= 2:
         raise ValueError(f"stft is for a signal, or a batch of them, not for {text(x.shape)}")
     hop, width = _sizes("stft", n_fft, hop_length, win_length, window)
-    signals = x if x.dtype.is_inexact else names.floating(x)
+    signals = x if x.dtype.is_inexact else axes.floating(x)
     if center:
         signals = pad_method(signals, (n_fft // 2, n_fft // 2), pad_mode)
     if shapes.at_most(n_fft, signals.shape[-1]) is False:
@@ -80,7 +80,7 @@ def stft(
         else mul(framed, _taper(window, n_fft, width, signals))
     )
     half = not tapered.dtype.is_complex if onesided is None else onesided
-    function = names.rfft if half else names.fft
+    function = axes.rfft if half else axes.fft
     found = transpose(function(tapered, norm="ortho" if normalized else None), -1, -2)
     return found if return_complex else stack([real(found), imag(found)], dim=-1)
 
@@ -139,9 +139,9 @@ def istft(
     norm = "ortho" if normalized else None
     spectra = transpose(x, -1, -2)
     if return_complex:
-        frames = names.ifft(spectra, norm=norm)
+        frames = axes.ifft(spectra, norm=norm)
     else:  # of a real signal half says all
-        frames = names.irfft(spectra, n_fft, norm=norm)
+        frames = axes.irfft(spectra, n_fft, norm=norm)
     taper = _taper(window, n_fft, width, x)
     signals = _overlapped(mul(frames, taper), hop)
     squares = _overlapped(expand(mul(taper, taper), (frames.shape[-2], n_fft)), hop)
