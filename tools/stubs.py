@@ -25,6 +25,7 @@ from pathlib import Path
 
 from treadle import graph, methods
 from treadle.graph import results
+from treadle.graph.linalg import results as of_matrices
 from treadle.graph.public import NAMES, TABLES, Public, other_spellings
 
 STUB = Path(methods.__file__).with_name("vocabulary.pyi")
@@ -41,8 +42,11 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from treadle.dims import Dim
+from treadle.graph.linalg.results import (
+    {of_matrices},
+)
 from treadle.graph.results import (
-{named}
+    {of_others},
 )
 from treadle.graph.windows import Padding, Sizes
 from treadle.ir.dtype import DType
@@ -291,8 +295,9 @@ def operands(name: str) -> Arguments:
 def stub() -> str:
     """The whole text of `treadle/vocabulary.pyi`."""
     used = {word for entry in METHODS.values() for word in re.findall(r"\w+", entry.results)}
-    named = sorted(used & set(vars(results)))
-    parts = [HEAD.format(named="\n".join(f"    {each}," for each in named)).rstrip("\n")]
+    named = [sorted(used & set(vars(module))) for module in (of_matrices, results)]
+    imports = dict(zip(("of_matrices", "of_others"), map(",\n    ".join, named)))
+    parts = [HEAD.format(**imports).rstrip("\n")]
     for name, entry in METHODS.items():
         parts += from_table(name, entry)
         if methods.has_in_place(entry):

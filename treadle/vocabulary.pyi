@@ -10,12 +10,14 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from treadle.dims import Dim
-from treadle.graph.results import (
-    MinMax,
+from treadle.graph.linalg.results import (
     QRResult,
     SlogdetResult,
     TensorSVDResult,
     TriangularSolveResult,
+)
+from treadle.graph.results import (
+    MinMax,
     ValuesIndices,
 )
 from treadle.graph.windows import Padding, Sizes
@@ -3150,6 +3152,12 @@ class Vocabulary:
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """Ones in the shape of x, and of its dtype unless one is given."""
+
+    def orgqr(self, input2: Array) -> Tensor:
+        """`linalg.householder_product`."""
+
+    def orgqr_(self, input2: Array) -> Tensor:
+        """`orgqr`, with the result put into this tensor. Returns it."""
 
     def outer(self, vec2: Array) -> Tensor:
         """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""

@@ -282,3 +282,106 @@ def test_least_squares_of_a_matrix_that_is_not_of_full_rank():
     x, _, rank, _ = linalg.lstsq(Tensor(a), Tensor([[2.0], [2.0], [5.0]]).double())
     close(x, np.asarray([[1.0], [1.0]]), 8)
     assert rank.item() == 1
+
+
+ILL = {
+    "hilbert": lambda n: 1 / (1 + np.add.outer(np.arange(n), np.arange(n))),
+    "graded": lambda n: np.outer(*[np.logspace(-6, 6, n)] * 2) * (np.eye(n) + 0.1),
+    "of rank 1": lambda n: np.ones((n, n)),
+    "of rank 2": lambda n: np.add.outer(np.arange(n), np.arange(n)) / n,
+    "zero": lambda n: np.zeros((n, n)),
+    "diagonal": lambda n: np.diag(np.logspace(-12, 12, n)),
+    "two values": lambda n: np.diag(np.where(np.arange(n) % 2, 1.0, -2.0)),
+    "tiny": lambda n: np.full((n, n), 1e-30) * (1 + np.eye(n)),
+}
+
+
+@pytest.mark.parametrize("size", [7, 70, 100])
+@pytest.mark.parametrize("name", ILL)
+def test_matrices_of_difficult_kinds(name, size):
+    a = ILL[name](size)
+    scale = np.abs(a).max() * size
+    values, vectors = linalg.eigh(Tensor(a))
+    close(values, np.linalg.eigvalsh(a), scale)
+    close(Tensor((vectors.numpy() * values.numpy()) @ vectors.numpy().T), a, scale)
+    close(vectors.mT @ vectors, np.eye(size), size)
+    u, sizes, vh = linalg.svd(Tensor(a))
+    close(sizes, np.linalg.svd(a, compute_uv=False), scale)
+    close(Tensor((u.numpy() * sizes.numpy()) @ vh.numpy()), a, scale)
+    for turned in (u, vh):
+        close(turned.mT @ turned, np.eye(size), size)
+    p, lower, upper = (part.numpy() for part in linalg.lu(Tensor(a)))
+    close(Tensor(p @ lower @ upper), a, scale)
+    assert np.abs(lower).max() <= 1
+    q, r = linalg.qr(Tensor(a))
+    close(Tensor(q.numpy() @ r.numpy()), a, scale)
+    close(q.mT @ q, np.eye(size), size)
+
+
+@pytest.mark.parametrize("size", [5, 100])
+def test_a_matrix_that_is_not_finite_spoils_no_other(size):
+    a = positive((3, size))
+    a[1, size // 2, size // 2] = np.nan
+    calls = {
+        "cholesky": linalg.cholesky,
+        "inv": linalg.inv,
+        "slogdet": lambda a: linalg.slogdet(a)[1],
+        "qr": lambda a: linalg.qr(a)[1],
+        "eigvalsh": linalg.eigvalsh,
+        "svdvals": linalg.svdvals,
+    }
+    for name, call in calls.items():
+        found = call(Tensor(a)).numpy()
+        assert np.isnan(found[1]).any(), name
+        for place in (0, 2):
+            alone = call(Tensor(a[place])).numpy()
+            assert np.allclose(found[place], alone, rtol=1e-10), name
+
+
+def test_nothing():
+    for shape in [(0, 0), (0, 3, 3), (2, 0, 0), (0, 100, 100)]:
+        a = Tensor(np.zeros(shape))
+        calls = (linalg.cholesky, linalg.inv, linalg.det, linalg.eigvalsh, linalg.svdvals)
+        for call in (*calls, linalg.matrix_exp, lambda a: linalg.qr(a)[0]):
+            call(a).numpy()
+
+
+def test_tensors_as_matrices():
+    a, b = np.random.default_rng(6).standard_normal((2, 3, 6)), np.ones((2, 3))
+    close(linalg.tensorsolve(Tensor(a), Tensor(b)), np.linalg.tensorsolve(a, b), 64)
+    turned = a.reshape(2, 6, 3)
+    close(
+        linalg.tensorsolve(Tensor(turned), Tensor(b.reshape(2, 3)), dims=(1,)),
+        np.linalg.tensorsolve(turned, b, axes=(1,)),
+        64,
+    )
+    close(linalg.tensorinv(Tensor(a)), np.linalg.tensorinv(a), 64)
+    for call in (lambda: linalg.tensorinv(Tensor(a), 1), lambda: linalg.tensorinv(Tensor(a), 0)):
+        with pytest.raises(ValueError, match="ind"):
+            call()
+    with pytest.raises(ValueError, match="unknown"):
+        linalg.tensorsolve(Tensor(a), Tensor(b[0]))
+
+
+def test_matrices_from_vectors():
+    x = np.asarray([[0.0, 2.0, -3.0]])
+    for count in (None, 0, 1, 2, 5):
+        wanted = np.vander(x[0], count, increasing=True)[None]
+        assert np.array_equal(linalg.vander(Tensor(x), N=count).numpy(), wanted)
+    slope = grad(lambda x: linalg.vander(x, N=4).sum())(Tensor(x)).numpy()
+    assert np.allclose(slope, 1 + 2 * x + 3 * x**2)
+
+
+@pytest.mark.parametrize("count", [0, 2, 3])
+def test_products_of_reflections(count):
+    random = np.random.default_rng(8)
+    a, tau = random.standard_normal((2, 5, 3)), random.standard_normal((2, count))
+    found = linalg.householder_product(Tensor(a), Tensor(tau)).numpy()
+    for each, scales, got in zip(a, tau, found, strict=True):
+        product = np.eye(5)
+        for place, scale in enumerate(scales):
+            v = np.where(np.arange(5) > place, each[:, place], np.arange(5) == place)
+            product = product @ (np.eye(5) - scale * np.outer(v, v))
+        assert np.allclose(got, product[:, :3])
+    with pytest.raises(ValueError, match="tau"):
+        linalg.householder_product(Tensor(a), Tensor(tau[0]))

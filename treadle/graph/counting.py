@@ -6,7 +6,7 @@ gives it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from treadle.graph import shapes
 from treadle.graph.build import (
@@ -34,7 +34,6 @@ from treadle.graph.ordering import key_of, order, place_along, position_type
 from treadle.graph.public import public
 from treadle.graph.random import rand
 from treadle.graph.reduction import any_
-from treadle.graph.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from treadle.graph.running import cumsum
 from treadle.graph.scan import scan
 from treadle.graph.shapes import Dim, text
@@ -42,6 +41,8 @@ from treadle.graph.sorting import is_new, searchsorted, topk
 from treadle.ir import ops
 from treadle.ir.dtype import bool_, float32, float64, int64
 from treadle.ir.node import Node
+
+X = TypeVar("X")
 
 _OF_VALUES = "whose result is of a size that values decide,"
 
@@ -161,6 +162,29 @@ def scatter_end(starts: Node, size: Dim, count: int) -> Node:
         return starts
     following = gather(starts, alu(ops.MIN, add(iota(count, int64), 1), count - 1), 0)
     return where(lt(iota(count, int64), count - 1), following, dim_value(size, int64))
+
+
+class UniqueAllResult(NamedTuple, Generic[X]):
+    """Different elements, where each stands first, which each element is, how often each stands."""
+
+    values: X
+    indices: X
+    inverse_indices: X
+    counts: X
+
+
+class UniqueCountsResult(NamedTuple, Generic[X]):
+    """Different elements, and how often each stands."""
+
+    values: X
+    counts: X
+
+
+class UniqueInverseResult(NamedTuple, Generic[X]):
+    """Different elements, and which of them each element is."""
+
+    values: X
+    inverse_indices: X
 
 
 @public(

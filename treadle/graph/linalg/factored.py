@@ -22,12 +22,17 @@ from treadle.graph.elementwise import add, eq, gt, ne, sub
 from treadle.graph.linalg.factors import cholesky, inverse_order, lu_parts, turned
 from treadle.graph.linalg.formula import Formula, floating, matrices, opaque, square
 from treadle.graph.linalg.panels import column_of
+from treadle.graph.linalg.results import (
+    CholeskyExResult,
+    LUFactorExResult,
+    LUFactorResult,
+    LUResult,
+)
 from treadle.graph.linalg.solving import no_check
 from treadle.graph.linalg.triangular import solved
 from treadle.graph.linear import matmul
 from treadle.graph.movement import cat, diagonal, movedim, narrow, tril, triu
 from treadle.graph.public import public
-from treadle.graph.results import CholeskyExResult, LUFactorExResult, LUFactorResult, LUResult
 from treadle.graph.scan import scan
 from treadle.graph.shapes import text
 from treadle.ir.dtype import int32, int64

@@ -45,12 +45,12 @@ from treadle.graph.linalg.panels import (
     stretched,
     with_ones,
 )
+from treadle.graph.linalg.results import QRResult
 from treadle.graph.linalg.triangular import solved, substituted
 from treadle.graph.linear import matmul
 from treadle.graph.movement import movedim, narrow, transpose, tril, triu
 from treadle.graph.public import public
 from treadle.graph.reduction import argmax
-from treadle.graph.results import QRResult
 from treadle.graph.scan import scan
 from treadle.graph.shapes import Dim
 from treadle.ir import ops

@@ -331,7 +331,9 @@ def _orthogonal(parts: Node, vectors: Node) -> tuple[Node, Node]:
         products = contiguous(matmul(pairs, turned(pairs)))
         lengths = sqrt(diagonal(products, 0, -2, -1))
         least = reshape(small, (*small.shape, 1))
-        size = add(mul(column_of(lengths), reshape(lengths, (*lengths.shape[:-1], 1, -1))), least)
+        size = add(
+            mul(column_of(lengths), reshape(lengths, (*lengths.shape[:-1], 1, 2 * BLOCK))), least
+        )
         number = iota(2 * BLOCK, int64)
         large = logical_and(gt(abs_(products), mul(size, bound)), ne(number, column_of(number)))
         turn = _swept(products)

@@ -1,4 +1,4 @@
-"""Least squares; and what needs complex numbers, which are not there."""
+"""Least squares; and what has complex results, which is not there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from treadle.graph.elementwise import mul, sub
 from treadle.graph.linalg.factors import qr, turned
 from treadle.graph.linalg.formula import floating, matrices
 from treadle.graph.linalg.panels import column_of
+from treadle.graph.linalg.results import EighResult, LstsqResult
 from treadle.graph.linalg.spectral import matrix_rank, pinv, svdvals
 from treadle.graph.linalg.triangular import solved
 from treadle.graph.linear import matmul
 from treadle.graph.public import public
 from treadle.graph.reduction import sum_
-from treadle.graph.results import EighResult, LstsqResult
 from treadle.graph.shapes import text
 from treadle.ir.dtype import int64
 from treadle.ir.node import Node
@@ -78,15 +78,15 @@ def _by_qr(a: Node, b: Node) -> Node:
 # ---- complex -------------------------------------------------------------------------------------
 def _complex(name: str) -> NoReturn:
     raise NotImplementedError(
-        f"linalg.{name}: the eigenvalues of a matrix that is not symmetric are complex, and there "
-        "are no complex dtypes; of symmetric matrices use linalg.eigh or linalg.eigvalsh"
+        f"linalg.{name}: the complex eigenvalues of matrices that are not symmetric are not "
+        "there; of symmetric matrices use linalg.eigh or linalg.eigvalsh"
     )
 
 
 @public("eig", source="PyTorch", method=False, linalg=True, gradient="no")
 def eig(x: Node) -> EighResult[Node]:
-    """NotImplementedError: eigenvalues are complex, and there are no complex dtypes. Of symmetric
-    matrices see `eigh`.
+    """NotImplementedError: there is no algorithm for complex eigenvalues. Of symmetric matrices see
+    `eigh`.
 
     >>> try:
     ...     treadle.linalg.eig(Tensor([[0.0, 1.0], [-1.0, 0.0]]))

@@ -26,12 +26,12 @@ from treadle.graph.functions import log
 from treadle.graph.linalg.factors import inverse_order, lu_parts, turned
 from treadle.graph.linalg.formula import Formula, floating, opaque, results, square
 from treadle.graph.linalg.panels import column_of
+from treadle.graph.linalg.results import InvExResult, SlogdetResult, SolveExResult
 from treadle.graph.linalg.triangular import substituted
 from treadle.graph.linear import matmul
 from treadle.graph.movement import diagonal
 from treadle.graph.public import public
 from treadle.graph.reduction import prod, sum_
-from treadle.graph.results import InvExResult, SlogdetResult, SolveExResult
 from treadle.graph.shapes import text
 from treadle.ir.dtype import float64, int32, int64
 from treadle.ir.node import Node

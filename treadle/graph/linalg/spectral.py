@@ -13,11 +13,11 @@ from treadle.graph.linalg.factors import turned
 from treadle.graph.linalg.formula import Formula, matrices, opaque, results, square
 from treadle.graph.linalg.jacobi import eigen, known_sizes, singular
 from treadle.graph.linalg.panels import column_of
+from treadle.graph.linalg.results import EighResult, SVDResult, TensorSVDResult
 from treadle.graph.linear import matmul
 from treadle.graph.movement import diagonal, narrow
 from treadle.graph.public import public
 from treadle.graph.reduction import sum_
-from treadle.graph.results import EighResult, SVDResult, TensorSVDResult
 from treadle.graph.shapes import text
 from treadle.graph.simplify import simplify
 from treadle.ir.dtype import int64

@@ -28,10 +28,10 @@ from treadle.graph.linalg.panels import (
     stretched,
     with_ones,
 )
+from treadle.graph.linalg.results import TriangularSolveResult
 from treadle.graph.linear import matmul
 from treadle.graph.movement import diagonal, movedim, narrow, transpose, tril, triu
 from treadle.graph.public import public
-from treadle.graph.results import TriangularSolveResult
 from treadle.graph.scan import scan
 from treadle.graph.shapes import text
 from treadle.ir.dtype import int64
