@@ -1,7 +1,7 @@
 """Linear algebra against PyTorch, in milliseconds and as ratios in one run.
 
     python bench/linalg.py            float32
-    python bench/linalg.py float64
+    python bench/linalg.py float64 eigh svd
 
 Captured functions against eager PyTorch on as many threads; one matrix of each size, and a batch of
 64 small ones.
@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from timing import in_turns, table
 
 from treadle import Tensor, jit, linalg
+from treadle.tools.bench.timing import in_turns, table
 
 SHAPES = ((64, 16, 16), (128, 128), (256, 256), (512, 512))
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -63,7 +63,7 @@ def row(name: str, shape: tuple[int, ...], dtype: str) -> tuple[str, ...]:
         found = captured(*tensors)
         return (found if isinstance(found, Tensor) else found[0]).numpy()
 
-    times = in_turns({"ours": call, "theirs": lambda: theirs(*arrays)}, turns=3, calls=3, warm=1)
+    times = in_turns({"ours": call, "theirs": lambda: theirs(*arrays)}, turns=2, calls=3, warm=1)
     own, other = times["ours"].median, times["theirs"].median
     shown = "x".join(map(str, shape))
     return name, shown, f"{own * 1e3:.2f}", f"{other * 1e3:.2f}", f"{own / other:.1f}"
@@ -72,7 +72,8 @@ def row(name: str, shape: tuple[int, ...], dtype: str) -> tuple[str, ...]:
 def main() -> None:
     """Print the table."""
     dtype = sys.argv[1] if len(sys.argv) > 1 else "float32"
-    rows = [row(name, shape, dtype) for name in CASES for shape in SHAPES]
+    wanted = sys.argv[2:] or CASES
+    rows = [row(name, shape, dtype) for name in wanted for shape in SHAPES]
     print(table(rows, ("function", "shape", "treadle, ms", "PyTorch, ms", "ratio")))
 
 
