@@ -408,7 +408,8 @@ def _pack(
     layout = () if axis == load.arg - 1 else (*(a for a in range(load.arg) if a != axis), axis)
     buffer = stage_name(plan.kernel, load)
     at_task = Stage(buffer, block[0] if block else f"{lanes}o", "panel", layout=layout)
-    at_root = Stage(buffer, "root", "panel", "root", layout)
+    tile = choice.tile.vectors * width
+    at_root = Stage(buffer, "root", "panel", "root", layout, block=tile)
     shared = not (alone and plan.fits(at_task))
     try:
         plan.do(at_root if shared else at_task)
