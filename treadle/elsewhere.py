@@ -5,6 +5,7 @@ They stand in a message only: none of them is an attribute (`hasattr` is False).
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from treadle.graph.public import METHODS
@@ -34,6 +35,7 @@ OF_MODULE = {
 }
 # x.name -> what to write
 OF_TENSOR = {
+    "astype": "x.to(dtype), or treadle.astype(x, dtype)",
     "apply_": "operations on whole tensors: there is no Python function of each element",
     "cuda": "x.to(device); there are CPU, C and INTERP",
     "data_ptr": "x.__dlpack__(), or x.numpy()",
@@ -48,7 +50,16 @@ OF_TENSOR = {
     "type": "x.cast(dtype), or x.dtype",
     "values": "x.max(dim) itself: max(dim) and min(dim) give the values only",
 }
-
+# layer.name -> what to write
+OF_LAYERS = {
+    "cuda": "layer.to(device); there are CPU, C and INTERP",
+    "register_backward_hook": "treadle.custom_vjp in forward",
+    "register_forward_hook": "what it does in the forward of a module around this one",
+    "register_forward_pre_hook": "what it does in the forward of a module around this one",
+    "register_full_backward_hook": "treadle.custom_vjp in forward",
+    "share_memory": "the layer itself: the threads of one process share it",
+    "type": "layer.to(dtype)",
+}
 # module, and what is not in it -> what to write
 OF_PARTS = {
     "treadle.nn": {
@@ -86,8 +97,11 @@ OF_PARTS = {
 def of_part(module: str, name: str) -> AttributeError:
     """The error for a name that a module does not have."""
     message = f"module {module!r} has no attribute {name!r}"
-    instead = OF_PARTS[module].get(name)
-    return AttributeError(message if instead is None else f"{message}: write {instead}")
+    instead = OF_PARTS.get(module, {}).get(name)
+    if instead is not None:
+        return AttributeError(f"{message}: write {instead}")
+    # with these two, Python says which name may have been meant
+    return AttributeError(message, name=name, obj=sys.modules.get(module))
 
 
 def of_module(name: str) -> AttributeError:
@@ -97,15 +111,15 @@ def of_module(name: str) -> AttributeError:
         return AttributeError(f"{message}: write {OF_MODULE[name]}")
     if name in METHODS:
         return AttributeError(f"{message}: it is a method, Tensor.{name}")
-    return AttributeError(message)
+    return AttributeError(message, name=name, obj=sys.modules[__package__])
 
 
 class Elsewhere:
     """What stands in the class of tensors for a name that it does not have. It costs nothing where
     a name is found, as a `__getattr__` would."""
 
-    def __init__(self, name: str, instead: str) -> None:
-        self.message = f"'Tensor' object has no attribute {name!r}: write {instead}"
+    def __init__(self, name: str, instead: str, owner: str = "Tensor") -> None:
+        self.message = f"{owner!r} object has no attribute {name!r}: write {instead}"
 
     def __get__(self, instance: Any, owner: type) -> Elsewhere:
         if instance is None:

@@ -33,6 +33,7 @@ OPERATORS = {
 }  # fmt: skip
 COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 UNARY = {"neg": "neg", "pos": "positive", "invert": "bitwise_not", "abs": "abs"}
+SIGNED = {*OPERATORS.values(), *COMPARISONS.values(), *UNARY.values()}  # known by their signs
 CASTS = {
     "float": dt.float32, "double": dt.float64, "half": dt.float16, "bfloat16": dt.bfloat16,
     "cfloat": dt.complex64, "cdouble": dt.complex128,
@@ -56,13 +57,15 @@ def wrap(result: Any, bindings: dict[str, int]) -> Any:
 
 
 def say_name(error: Exception, name: str) -> None:
-    """Put the public name in front of a message that says neither it nor an operation's sign, and
-    in the place of the name of another function by which this one is computed."""
+    """Put the public name in front of a message that says neither it nor its own sign, and in the
+    place of the name or sign of another function by which this one is computed."""
     message = str(error)
     head, _, rest = message.partition(": ")
-    if head in METHODS and METHODS[head].name != METHODS.get(name, METHODS[head]).name and rest:
+    is_sign = name not in SIGNED and not any(map(str.isalnum, head))
+    is_other = head in METHODS and METHODS[head].name != METHODS.get(name, METHODS[head]).name
+    if rest and (is_sign or is_other):
         error.args = (f"{name}: {rest}", *error.args[1:])
-    elif " " in message.partition(":")[0] and name not in message:
+    elif " " in head and name not in message:
         error.args = (f"{name}: {message}", *error.args[1:])
 
 

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from sys import getrefcount
 from types import ModuleType
 from typing import Any
 
@@ -49,6 +50,28 @@ class _Mode(threading.local):
 
 
 mode = _Mode()
+
+
+class _Written:
+    """Counts who holds it while it is written to, as `Tensor.__setitem__` does."""
+
+    count = 0
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        _Written.count = getrefcount(self)
+
+
+def _holders_of_a_temporary() -> int:
+    """What `getrefcount` says in the write to an object that nobody holds; 0 if this Python says
+    the same of one that a variable holds."""
+    held = _Written()
+    held[0] = 0
+    count_held = _Written.count
+    _Written()[0] = 0
+    return _Written.count if _Written.count < count_held else 0
+
+
+NOBODY = _holders_of_a_temporary()
 
 
 class Tensor(Vocabulary, Cell):
@@ -353,6 +376,12 @@ class Tensor(Vocabulary, Cell):
             self.hold(node if mode.recording else build.stop_gradient(node), target)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if getrefcount(self) == NOBODY:
+            raise RuntimeError(
+                "x[..] = value: the tensor that is written to is a temporary, which nobody holds, "
+                "and the value would be lost: write x[0, 1] = v for x[0][1] = v, and x[0] = v "
+                "inside no_grad() for x.data[0] = v"
+            )
         node, bindings = convert.operand(value, self)
         place, more = convert.index_key(key, self)
         read = partial(read_number, bind(self.bindings, more))

@@ -159,3 +159,65 @@ def test_python_suggests_the_name_that_was_meant():
     )
     for meant in TYPING_ERRORS.values():
         assert f"Did you mean: '{meant}'?" in done.stderr
+
+
+class Linearly(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.linear(f(2, 3))
+
+
+# what is done -> the error, and what its message says
+MORE = {
+    "an array for a tensor": (lambda: nn.Linear(3, 2)(np.ones((4, 3))), TypeError,
+        "Linear: expected a tensor, not a ndarray: write Tensor(..)"),
+    "a list for a tensor": (lambda: nn.ReLU()([1.0]), TypeError, "relu: expected a tensor or a n"),
+    "in a model of one's own": (lambda: Linearly()([[1.0]]), TypeError, "Linearly: expected a t"),
+    "a layer on a GPU": (lambda: nn.Linear(2, 2).cuda(), AttributeError, "write layer.to(device)"),
+    "a hook": (lambda: nn.ReLU().register_forward_hook(print), AttributeError, "forward of a mod"),
+    "shapes in a function of several operations": (lambda: F.kl_div(f(2), f(3)), ValueError,
+        "kl_div: shapes (3,) and (2,)"),
+    "in another": (lambda: f(2).lerp(f(3), 0.5), ValueError, "lerp: shapes (3,) and (2,)"),
+    "an operator keeps its sign": (lambda: f(2) + f(3), ValueError, "+: shapes (2,) and (3,)"),
+    "a schedule of no steps": (lambda: nn.optim.lr_scheduler.StepLR(
+        nn.optim.SGD([tracked(1)]), 0), ValueError, "StepLR: step_size=0 must be an int of 1"),
+    "a module that is not there": (lambda: nn.Sequential(nn.ReLU())[3], IndexError,
+        "Sequential: index 3 is out of range for 1 items"),
+    "no list of modules": (lambda: nn.ModuleList(3), TypeError, "takes a list of modules, not 3"),
+    "a model for its parameters": (lambda: nn.utils.clip_grad_norm_(nn.Linear(2, 2), 1.0),
+        TypeError, "those of a model are model.parameters()"),
+    "a parameter that is not there": (lambda: nn.Linear(2, 2).get_parameter("w"), AttributeError,
+        "Linear has no parameter 'w'; it has weight, bias"),
+    "NumPy's cast": (lambda: f(2).astype("int64"), AttributeError, "write x.to(dtype)"),
+    "one process": (lambda: nn.SyncBatchNorm, AttributeError, "write nn.BatchNorm2d: there is one"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_more_mistakes(name: str) -> None:
+    act, kind, words = MORE[name]
+    with pytest.raises(kind) as caught:
+        act()
+    assert words in str(caught.value)
+
+
+def test_a_write_that_nobody_could_see() -> None:
+    x, holder = f(3, 3), {"x": f(3)}
+    with pytest.raises(RuntimeError, match="write x\\[0, 1\\] = v for x\\[0\\]\\[1\\] = v"):
+        x[0][1] = 5
+    with pytest.raises(RuntimeError, match="a temporary, which nobody holds"):
+        x.data[0] = 5
+    row = x[0]
+    row[1] = 5
+    holder["x"][0] = 5
+    [x][0][0] = 5
+    assert (row[1].item(), holder["x"][0].item(), x[0, 0].item()) == (5, 5, 5)
+    x[0, 1] += 1
+    assert x[0, 1].item() == 6
+
+
+def test_a_misspelt_name_is_told() -> None:
+    for module, name, meant in ((treadle, "softmx", "softmax"), (nn, "Linnear", "Linear")):
+        with pytest.raises(AttributeError) as caught:
+            getattr(module, name)
+        assert (caught.value.name, caught.value.obj) == (name, module)
+        assert meant in dir(module) or meant in dir(Tensor)

@@ -40,6 +40,10 @@ class _Numbered(_Holder):
     def __getitem__(self, key: int | slice) -> Any:
         items = list(self._items.values())
         if not isinstance(key, slice):
+            if not -len(items) <= key < len(items):
+                raise IndexError(
+                    f"{type(self).__name__}: index {key} is out of range for {len(items)} items"
+                )
             return items[key]
         part = type(self).__new__(type(self))
         part._set(items[key])
@@ -105,6 +109,8 @@ class ModuleList(_Numbered):
     """
 
     def __init__(self, modules: Iterable[Any] = ()) -> None:
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"ModuleList: it takes a list of modules, not {modules!r}")
         self._set(modules)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
+from treadle import elsewhere
 from treadle.ir.dtype import DType
 from treadle.nn import state
 from treadle.nn.parameter import clear_gradient, is_parameter
@@ -31,7 +32,16 @@ class Module:
     _transient: frozenset[str] = frozenset()  # buffers that are not part of the state dict
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        return self.forward(*args, **named)
+        try:
+            return self.forward(*args, **named)
+        except AttributeError as error:
+            # an array or a list for a tensor, which lacks its methods
+            if any(error.obj is arg for arg in args if not isinstance(arg, Tensor | Module)):
+                raise TypeError(
+                    f"{type(self).__name__}: expected a tensor, not a {type(error.obj).__name__}: "
+                    "write Tensor(..)"
+                ) from None
+            raise
 
     def forward(self, *args: Any, **named: Any) -> Any:
         """What the module computes; a call of the module calls it."""
@@ -85,6 +95,27 @@ class Module:
     def children(self) -> Iterator[Module]:
         """The modules directly below this one."""
         return (module for _, module in self.named_children())
+
+    def get_submodule(self, target: str) -> Any:
+        """The module of a dotted name; "" is this one. AttributeError if there is none."""
+        return self._named("module", target, dict(self.named_modules()))
+
+    def get_parameter(self, target: str) -> Tensor:
+        """The parameter of a dotted name. AttributeError if there is none."""
+        found: Tensor = self._named("parameter", target, dict(self.named_parameters()))
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer of a dotted name. AttributeError if there is none."""
+        found: Tensor = self._named("buffer", target, dict(self.named_buffers()))
+        return found
+
+    def _named(self, what: str, target: str, known: dict[str, Any]) -> Any:
+        if target not in known:
+            raise AttributeError(
+                f"{type(self).__name__} has no {what} {target!r}; it has {', '.join(known)}"
+            )
+        return known[target]
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Hold a tensor that is not learnt as the attribute `name`; with persistent=False it is not
@@ -168,6 +199,10 @@ class Module:
         """Cast every floating tensor to float64, in place."""
         return self.to(dtype="float64")
 
+    def cpu(self) -> Self:
+        """Move every tensor to the device CPU, in place."""
+        return self.to(device="CPU")
+
     # ---- printing --------------------------------------------------------------------------------
     def extra_repr(self) -> str:
         """What stands in the parentheses when the module is printed, besides its modules."""
@@ -179,6 +214,10 @@ class Module:
             return f"{type(self).__name__}({self.extra_repr()})"
         inside = "\n".join([self.extra_repr(), *lines] if self.extra_repr() else lines)
         return f"{type(self).__name__}(\n  " + inside.replace("\n", "\n  ") + "\n)"
+
+
+for _name, _instead in elsewhere.OF_LAYERS.items():
+    setattr(Module, _name, elsewhere.Elsewhere(_name, _instead, "Module"))
 
 
 def _joined(prefix: str, name: str) -> str:

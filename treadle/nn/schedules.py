@@ -172,6 +172,8 @@ class StepLR(_Factor):
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
+        if type(step_size) is not int or step_size < 1:
+            raise ValueError(f"StepLR: step_size={step_size!r} must be an int of 1 or more")
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 

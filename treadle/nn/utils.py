@@ -163,6 +163,11 @@ clip_grad_value = clip_grad_value_
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     """The gradients that there are, of one parameter or of several."""
+    if not isinstance(parameters, Iterable):
+        raise TypeError(
+            f"parameters are tensors in a list, not a {type(parameters).__name__}; those of a "
+            "model are model.parameters()"
+        )
     several = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     for parameter in several:
         if not isinstance(parameter, Tensor):
