@@ -61,6 +61,7 @@ FLOORS: dict[str, int] = {
     "treadle.precision": FACE,
     "treadle.printing": FACE,
     "treadle.elsewhere": FACE,
+    "treadle.checks": FACE,
     "treadle.convert": FACE,
     "treadle.dims": FACE,
     "treadle.generator": FACE,

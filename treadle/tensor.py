@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from treadle import convert, dims, elsewhere, exchange, generator, interop, printing
+from treadle import checks, convert, dims, elsewhere, exchange, generator, interop, printing
 from treadle.collector import without_collector
 from treadle.engine import device as devices
 from treadle.engine import inside
@@ -50,28 +50,6 @@ class _Mode(threading.local):
 
 
 mode = _Mode()
-
-
-class _Written:
-    """Counts who holds it while it is written to, as `Tensor.__setitem__` does."""
-
-    count = 0
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        _Written.count = getrefcount(self)
-
-
-def _holders_of_a_temporary() -> int:
-    """What `getrefcount` says in the write to an object that nobody holds; 0 if this Python says
-    the same of one that a variable holds."""
-    held = _Written()
-    held[0] = 0
-    count_held = _Written.count
-    _Written()[0] = 0
-    return _Written.count if _Written.count < count_held else 0
-
-
-NOBODY = _holders_of_a_temporary()
 
 
 class Tensor(Vocabulary, Cell):
@@ -376,12 +354,8 @@ class Tensor(Vocabulary, Cell):
             self.hold(node if mode.recording else build.stop_gradient(node), target)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if getrefcount(self) == NOBODY:
-            raise RuntimeError(
-                "x[..] = value: the tensor that is written to is a temporary, which nobody holds, "
-                "and the value would be lost: write x[0, 1] = v for x[0][1] = v, and x[0] = v "
-                "inside no_grad() for x.data[0] = v"
-            )
+        if getrefcount(self) == checks.NOBODY:
+            raise checks.lost()
         node, bindings = convert.operand(value, self)
         place, more = convert.index_key(key, self)
         read = partial(read_number, bind(self.bindings, more))
@@ -431,26 +405,8 @@ class Tensor(Vocabulary, Cell):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        if value is None:
-            self._grad = None
-            return
-        if not isinstance(value, Tensor):
-            raise TypeError(f"x.grad is a Tensor or None, not a {type(value).__name__}")
-        if not shapes.same_shape(value.node.shape, self.node.shape):
-            raise ValueError(
-                f"x.grad: a gradient of shape {shapes.text(value.node.shape)} for a tensor of "
-                f"shape {shapes.text(self.node.shape)}: they must be equal"
-            )
-        if value.dtype is not self.dtype:
-            raise TypeError(
-                f"x.grad: a gradient of {value.dtype} for a tensor of {self.dtype}; cast it: "
-                f".cast({self.dtype})"
-            )
-        if value.device != self.device:
-            raise ValueError(
-                f"x.grad: a gradient on {value.device} for a tensor on {self.device}; move it: "
-                f".to({self.device!r})"
-            )
+        if value is not None:
+            checks.fits_as_gradient(self, value)
         self._grad = value
 
     @grad.deleter
