@@ -47,8 +47,9 @@ lint: $(VENV)/dev
 types: $(VENV)/dev
 	$(BIN)/python -m mypy
 
-# Each prints its own table; PyTorch stands beside it.
+# Each prints its own table; PyTorch stands beside it. (The whole suite: treadle bench --torch.)
 bench: $(VENV)/full
+	$(BIN)/python -m treadle bench --quick --torch
 	@for file in $(sort $(wildcard bench/[a-z]*.py)); do \
 		echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
 

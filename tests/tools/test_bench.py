@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from treadle.__main__ import main
 from treadle.ir import text
 from treadle.kernel.schedule_text import parse_actions
 from treadle.tools.bench import child, command, folder, machine, report, runner, timing
+from treadle.tools.bench import compare as comparing
 from treadle.tools.bench.case import Case, normal, plain
 from treadle.tools.bench.child import Settings
 from treadle.tools.bench.suite import CASES, choose
@@ -201,6 +204,41 @@ def test_two_folders_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "b/slower" in shown[2] and "SLOWER" in shown[2] and "launches 1 -> 3" in shown[2]
     assert "a/same" in shown[3] and "no difference found" in shown[3]
     assert shown[4] == "only before: c/gone"
+
+
+def test_two_commits_are_measured_in_turns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    order: list[str] = []
+
+    @contextmanager
+    def place(repository: Path, word: str) -> Iterator[tuple[runner.Place, str]]:
+        yield runner.Place(tmp_path / word), f"commit of {word}"
+
+    def run_case(case: Case, settings: Settings, where: runner.Place) -> dict[str, Any]:
+        order.append(where.root.name)
+        return entry(case.name, treadle=library(*(SLOW if where.root.name == "b" else FAST)))
+
+    monkeypatch.setattr(comparing, "place", place)
+    monkeypatch.setattr(comparing, "run_case", run_case)
+    runs = comparing.measure_two(("a", "b"), [SMALL], SHORT, lambda name: None, rounds=3)
+    assert "".join(order) == "abbaab"  # neither always begins
+    assert [run["machine"]["commit"] for run in runs] == ["commit of a", "commit of b"]
+    assert [len(run["cases"][0]["libraries"]["treadle"]["blocks"]) for run in runs] == [15, 15]
+    assert "SLOWER" in report.comparison(*runs)
+
+
+def test_a_folder_and_a_commit_do_not_compare(tmp_path: Path, capsys: Any) -> None:
+    folder.write(tmp_path, run_of(entry("a/b", treadle=library(1.0))))
+    assert main(["bench", "compare", str(tmp_path), "HEAD"]) == 2
+    assert "two folders with runs, or two commits, not one of each" in capsys.readouterr().err
+    (tmp_path / "run.json").unlink()
+    assert main(["bench", "compare", str(tmp_path), "HEAD"]) == 2
+    assert "there is no run.json in it" in capsys.readouterr().err
+
+
+def test_a_cold_start_is_told_in_its_parts() -> None:
+    cold = {"import_seconds": [0.1, 0.3, 0.2], "second_seconds": [0.001] * 3}
+    shown = report.run_table(run_of(entry("cold/x", treadle={**library(*FAST), "cold": cold})))
+    assert "cold/x, treadle, ms: the import 200, second 1" in shown
 
 
 def test_runs_of_two_machines_say_so() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from treadle.tools.bench.statistics import Difference, Summary, compare, summarise
@@ -116,14 +117,7 @@ def artifacts(folder: Path, case: str) -> Path:
 
 def samples(library: Data) -> list[float]:
     """One number for each block: the median of its calls."""
-    return [summarise_block(block) for block in library.get("blocks", ())]
-
-
-def summarise_block(block: list[float]) -> float:
-    """The median of the calls of a block."""
-    ordered = sorted(block)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return [median(block) for block in library.get("blocks", ())]
 
 
 def summary(library: Data) -> Summary | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from treadle.tools.bench import folder as folders
@@ -71,6 +72,7 @@ def beside(entry: Data, name: str) -> tuple[str, str, str, str]:
 def run_table(data: Data) -> str:
     """A run as a table, with the geometric means of groups under it."""
     lines = [table([row for entry in data["cases"] for row in rows(entry)], HEADS)]
+    lines += [line for entry in data["cases"] for line in cold(entry)]
     for library in ("torch", "tinygrad"):
         ratios: dict[str, list[float]] = {}
         for entry in data["cases"]:
@@ -86,6 +88,27 @@ def run_table(data: Data) -> str:
                     f"of {library}, least {min(values):.2f}"
                 )
     return "\n".join(lines)
+
+
+COLD = {
+    "import_seconds": "the import", "warm_disk_seconds": "first with a warm disk cache",
+    "second_seconds": "second", "whole_seconds": "all until the first result",
+}  # fmt: skip
+
+
+def cold(entry: Data) -> list[str]:
+    """What else there is to say of a cold start, a line for each library; medians, in ms."""
+    lines = []
+    for name, library in entry["libraries"].items():
+        found = library.get("cold", {})
+        said = [
+            f"{words} {seconds(median(found[part]))}"
+            for part, words in COLD.items()
+            if part in found
+        ]
+        if said:
+            lines.append(f"{entry['name']}, {name}, ms: {', '.join(said)}")
+    return lines
 
 
 def verdict(difference: Difference) -> str:
