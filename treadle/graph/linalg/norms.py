@@ -131,9 +131,13 @@ def norm_of_tensor(
     """
     if p != "nuc":
         return reduction.norm(x, p, dim, keepdim, dtype=dtype)
-    return matrix_norm(
-        x, p, tuple(range(len(x.shape))) if dim is None else dim, keepdim, dtype=dtype
-    )
+    dims = tuple(range(len(x.shape))) if dim is None else dim
+    if not isinstance(dims, tuple | list) or len(dims) != 2:
+        raise ValueError(
+            f"norm: p='nuc' is for matrices: x has shape {shapes.text(x.shape)}, and dim={dim!r} "
+            "must name two dimensions"
+        )
+    return matrix_norm(x, p, dims, keepdim, dtype=dtype)
 
 
 @public("norm", source="PyTorch", method=False, linalg=True)
