@@ -7,7 +7,7 @@
     python tools/parity.py --record        some samples of every name, for `make test`
 
 A *sample* is one call of `torch.testing._internal.common_methods_invocations.op_db`, in one dtype:
-its value, and for floating dtypes the gradient of every input for a random cotangent. Values are
+its value, and for floating dtypes (`--dtypes complex64`: and complex ones) the gradient of every input for a random cotangent. Values are
 judged in dtype, shape, and number (within the rounding of the dtype). Where PyTorch rounds on the
 way (halves mostly), its own answer in float64 for the same numbers, rounded once, counts as well;
 how often only that agreed is written beside. It runs on the interpreter, which gives the meaning
@@ -193,10 +193,7 @@ def expect(info: Any, sample: Any, leaves: list[Any], narrow: Expected | None = 
         ],
         values=values,
     )
-    flowing = [
-        isinstance(each, torch.Tensor) and each.requires_grad and each.dtype.is_floating_point
-        for each in results
-    ]
+    flowing = [isinstance(each, torch.Tensor) and each.requires_grad for each in results]
     if not values or not leaves or not any(flowing):
         expected.cotangents = [None] * len(results)
         return expected
@@ -235,8 +232,13 @@ def _cotangents(results: list[Any], flowing: list[bool]) -> list[Array | None]:
     drawn = np.random.default_rng(7)
     found: list[Array | None] = []
     for each, flows in zip(results, flowing, strict=True):
-        numbers = torch.tensor(drawn.standard_normal(tuple(each.shape))) if flows else None
-        found.append(None if numbers is None else array_of(numbers.to(each.dtype)))
+        if not flows:
+            found.append(None)
+            continue
+        numbers = drawn.standard_normal(tuple(each.shape))
+        if each.dtype.is_complex:
+            numbers = numbers + 1j * drawn.standard_normal(numbers.shape)
+        found.append(array_of(torch.tensor(numbers).to(each.dtype)))
     return found
 
 
@@ -293,7 +295,7 @@ def samples_of(info: Any, dtype: str) -> Iterator[Any]:
     import torch
 
     kind = getattr(torch, dtype)
-    gradients = kind.is_floating_point and info.supports_autograd
+    gradients = (kind.is_floating_point or kind.is_complex) and info.supports_autograd
     with torch.random.fork_rng():
         torch.manual_seed(0)
         random.seed(0)  # some variants draw their sizes from these

@@ -20,6 +20,8 @@ from treadle import Tensor
 # relative and absolute tolerance of a value
 TOLERANCES = {
     "float64": (1e-7, 1e-7),
+    "complex64": (2e-4, 2e-5),
+    "complex128": (1e-7, 1e-7),
     "float32": (2e-4, 2e-5),
     "float16": (5e-3, 5e-3),
     "bfloat16": (4e-2, 4e-2),
@@ -100,7 +102,8 @@ def same_numbers(a: Array, b: Array, loose: float = 1) -> bool:
     relative, absolute = TOLERANCES.get(b.dtype, (0.0, 0.0))
     if not relative:
         return bool(np.array_equal(a.values, b.values))
-    wide = [each.values.astype(np.float64) for each in (a, b)]
+    exact = np.complex128 if b.values.dtype.kind == "c" else np.float64
+    wide = [each.values.astype(exact) for each in (a, b)]
     close = np.isclose(*wide, rtol=relative * loose, atol=absolute * loose, equal_nan=True)
     return bool(np.all(close))
 
@@ -168,7 +171,7 @@ def _judge_gradients(
     loss: Any = None
     for cotangent, mine in zip(expected.cotangents, results, strict=True):
         if cotangent is not None:
-            part = (mine * cotangent.tensor(device)).sum()
+            part = (mine * cotangent.tensor(device).conj()).sum().real
             loss = part if loss is None else loss + part
     if loss is None or not loss.requires_grad:
         zero = all(its is None or not its.values.any() for its in expected.gradients)

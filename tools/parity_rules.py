@@ -40,6 +40,8 @@ CALLED: dict[str, Callable[..., Any]] = {
     "T": lambda x: x.T,
     "mT": lambda x: x.mT,
     "H": lambda x: x.H,
+    "real": lambda x: x.real,
+    "imag": lambda x: x.imag,
     "mH": lambda x: x.mH,
     "where": lambda x, c, y: treadle.where(c, x, y),
     "einsum": lambda tensors, equation: Tensor.einsum(equation, *tensors),

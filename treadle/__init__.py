@@ -16,6 +16,8 @@ from treadle.graph.public import NAMESPACE
 from treadle.ir.dtype import (
     bfloat16,
     bool_,
+    complex64,
+    complex128,
     float8_e4m3,
     float8_e5m2,
     float16,
@@ -76,6 +78,7 @@ __array_api_version__ = "2024.12"
 e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
 newaxis = None
 bool = bool_
+cfloat, cdouble = complex64, complex128  # as PyTorch calls them, too
 
 # module -> the names that are found there when they are first used; none: the module itself
 _MODULES = {
@@ -120,7 +123,11 @@ __all__ = [
     "bfloat16",
     "bool_",
     "can_cast",
+    "cdouble",
+    "cfloat",
     "checkpoint",
+    "complex64",
+    "complex128",
     "cond",
     "custom_jvp",
     "custom_kernel",

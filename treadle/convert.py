@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import warnings
 from collections.abc import Iterator
 from functools import reduce
 from typing import Any
@@ -16,7 +17,7 @@ from treadle.engine import device as devices
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.jobs import device_of
 from treadle.engine.storage import Buffer, memory
-from treadle.graph import build, constants, shapes
+from treadle.graph import build, constants, parts, shapes
 from treadle.ir import dtype as dt
 from treadle.ir import meaning, ops
 from treadle.ir.dtype import DType
@@ -196,6 +197,17 @@ def _ragged(rows: list[Any]) -> str:
 
 def _length(part: Any) -> str:
     return f"length {len(part)}" if isinstance(part, list) or np.ndim(part) else "no length"
+
+
+def cast(node: Node, dtype: DType) -> Node:
+    """The node as a dtype. The imaginary parts of complex numbers that become real ones are left
+    out, with a warning, as in PyTorch; to bool, they count."""
+    if node.dtype.is_complex and not dtype.is_complex and dtype is not dt.bool_:
+        warnings.warn(
+            f"{node.dtype} as {dtype} leaves out the imaginary parts: x.real says so", stacklevel=5
+        )
+        node = parts.real(node)
+    return build.cast(node, dtype)
 
 
 def leaf(array: np.ndarray, dtype: DType, device: str) -> Node:

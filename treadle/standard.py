@@ -18,7 +18,7 @@ from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType
 from treadle.tensor import Tensor
 
-PYTHON_NUMBERS = (bool, int, float)
+PYTHON_NUMBERS = (bool, int, float, complex)
 
 
 class Device:
@@ -90,6 +90,8 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: str | None = 
     Tensor([ 1, -2])
     """
     wanted = convert.as_dtype(dtype)
+    if x.dtype.is_complex and not (wanted.is_complex or wanted is dt.bool_):
+        raise TypeError(f"astype: {x.dtype} numbers are no {wanted}: take real(x), imag(x), abs(x)")
     if not copy and wanted is x.dtype and device in (None, x.device):
         return x
     return x.to(dtype=wanted, device=device)
@@ -101,7 +103,7 @@ KINDS: dict[str, tuple[DType, ...]] = {
     "signed integer": (dt.int8, dt.int16, dt.int32, dt.int64),
     "unsigned integer": (dt.uint8, dt.uint16, dt.uint32, dt.uint64),
     "real floating": (dt.float32, dt.float64),
-    "complex floating": (),
+    "complex floating": dt.COMPLEX,
 }
 KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
 KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex floating"]
@@ -157,15 +159,15 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     source, target = _dtype_of(from_), _dtype_of(to)
     if source is target:
         return True
-    if source.kind == "b" or target.kind == "b" or (source.is_int and target.is_float):
+    if source.kind == "b" or target.kind == "b" or (source.is_int and target.is_inexact):
         return False  # the standard promotes between no kinds of dtypes
     return dt.promote(source, target) is target
 
 
 @dataclass(frozen=True)
 class finfo:
-    """What is known of a floating dtype: bits, eps (1 to the next number), max, min, the smallest
-    normal number.
+    """What is known of a floating dtype, or of the parts of a complex one: bits, eps (1 to the
+    next number), max, min, the smallest normal number.
 
     >>> finfo(treadle.float32).bits, finfo(treadle.float16).max
     (32, 65504.0)
@@ -179,7 +181,7 @@ class finfo:
     dtype: DType
 
     def __init__(self, type: Any, /) -> None:
-        own = _dtype_of(type)
+        own = _dtype_of(type).real
         if own not in DIGITS:
             raise TypeError(f"finfo is of floating dtypes, not {own}; iinfo is of integers")
         digits, exponent, least = DIGITS[own]
@@ -240,7 +242,12 @@ class NamespaceInfo:
     def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
         """The dtypes that Python numbers, and indices, have by themselves."""
         devices.canonical(device)
-        return {"real floating": dt.float32, "integral": dt.int64, "indexing": dt.int64}
+        return {
+            "real floating": dt.float32,
+            "complex floating": dt.complex64,
+            "integral": dt.int64,
+            "indexing": dt.int64,
+        }
 
     def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, DType]:
         """The standard's dtypes that there are, by their names there, of a kind or of several."""

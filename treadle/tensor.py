@@ -547,12 +547,13 @@ class Tensor(Vocabulary, Cell):
         if device is not None:
             node = convert.moved(node, devices.canonical(device))
         if dtype is not None:
-            node = build.cast(node, convert.as_dtype(dtype))
+            node = convert.cast(node, convert.as_dtype(dtype))
         return Tensor._of(node, self.bindings)
 
     def cast(self, dtype: DType | str) -> Tensor:
         """This tensor as another dtype: rounded to nearest, floats to integers truncated and
-        saturated with NaN as 0, integers wrapped (docs/numerics.md)."""
+        saturated with NaN as 0, integers wrapped, imaginary parts left out with a warning
+        (docs/numerics.md)."""
         return self.to(dtype=dtype)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:

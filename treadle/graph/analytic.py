@@ -187,6 +187,17 @@ def _quotient(nodes: Sequence[Node], given: Sequence[Any]) -> Node:
 ON_PAIRS[ops.DIV] = _quotient
 
 
+# ---- size ----------------------------------------------------------------------------------------
+def absolute(z: Node) -> Node:
+    """The distance from 0, which does not overflow on the way; its derivative at 0 is 0."""
+    x, y = real(z), imag(z)
+    nowhere = logical_and(eq(x, 0), eq(y, 0))
+    return where(nowhere, 0, hypot(where(nowhere, 1, x), y))
+
+
+ON_PAIRS[ops.ABS] = lambda nodes, given: absolute(*nodes)
+
+
 # ---- exponentials --------------------------------------------------------------------------------
 # dtype -> (from where on e^x is near its end, by how much x is made smaller there)
 _STEEP = {float32: (80.0, 60.0), float64: (700.0, 600.0)}

@@ -19,6 +19,7 @@ from treadle.graph.elementwise import (
     isfinite,
     isinf,
     isnan,
+    le,
     logical_and,
     logical_not,
     logical_or,
@@ -128,7 +129,7 @@ def _atanh(x: Node, y: Node) -> Pair:
     turned = mul(atan2(mul(b, 2), sub(mul(rest, add(a, 1)), square(b))), 0.5)
     beside = mul(atan2(full_like(b, 2), neg(b)), 0.5)
     im = where(far, where(isnan(y), y, math.pi / 2), where(pole, beside, turned))
-    im = where(logical_and(eq(b, 0), logical_not(lt(1, a))), 0, im)
+    im = where(logical_and(eq(b, 0), le(a, 1)), 0, im)
     re = where(eq(x, 0), 0, re)
     return copysign(re, x), copysign(im, y)
 

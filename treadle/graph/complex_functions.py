@@ -19,18 +19,36 @@ from treadle.graph.build import (
     const,
     full_like,
     iota,
+    node_of,
+    operands,
     reshape,
     shrink,
     where,
 )
-from treadle.graph.elementwise import by_squaring, div, eq, floats, logical_and, lt, mul, ne, sign
+from treadle.graph.complexes import multiplied
+from treadle.graph.elementwise import (
+    abs_,
+    add,
+    by_squaring,
+    div,
+    eq,
+    floats,
+    logical_and,
+    logical_or,
+    lt,
+    mul,
+    ne,
+    sign,
+    sub,
+)
 from treadle.graph.functions import cos, sin
 from treadle.graph.parts import by_parts, complex_of, imag, real
 from treadle.graph.public import public
-from treadle.graph.shapes import text
-from treadle.graph.trigonometry import atan2, hypot
+from treadle.graph.reduction import norm
+from treadle.graph.shapes import as_shape, text
+from treadle.graph.trigonometry import atan2
 from treadle.ir import ops
-from treadle.ir.dtype import bool_, float32, float64, int64
+from treadle.ir.dtype import DType, bool_, complex128, float32, float64, int64
 from treadle.ir.node import Node
 
 
@@ -191,18 +209,11 @@ def sgn(x: Node) -> Node:
     """
     if not x.dtype.is_complex:
         return sign(x)
-    size = absolute(x)
+    size = abs_(x)
     return where(eq(size, 0), 0, div(x, where(eq(size, 0), 1, size)))
 
 
 # ---- of complex numbers, what others are of real ones --------------------------------------------
-def absolute(x: Node) -> Node:
-    """The distance from 0, which does not overflow on the way; its derivative at 0 is 0."""
-    re, im = real(x), imag(x)
-    nowhere = logical_and(eq(re, 0), eq(im, 0))
-    return where(nowhere, 0, hypot(where(nowhere, 1, re), im))
-
-
 def quotient(of_reals: Callable[..., Node]) -> Callable[..., Node]:
     """x / other. TypeError for a quotient that is rounded."""
 
@@ -225,6 +236,11 @@ def power(x: Operand, exponent: Operand) -> Node:
     return alu(ops.POW, x, exponent)
 
 
+def double_power(x: Operand, exponent: Operand) -> Node:
+    """`float_power`, in complex128."""
+    return alu(ops.POW, *[cast(node_of(each), complex128) for each in (x, exponent)])
+
+
 def each_part(of_reals: Callable[..., Node]) -> Callable[..., Node]:
     """Part by part."""
 
@@ -241,3 +257,122 @@ def conjugated(of_reals: Callable[..., Node]) -> Callable[..., Node]:
         return of_reals(conjugate(x), *args, **named)
 
     return run
+
+
+def random_parts(scale: float) -> Callable[[Callable[..., Node]], Callable[..., Node]]:
+    """Two real draws as one complex number, times a scale."""
+
+    def of_reals_(of_reals: Callable[..., Node]) -> Callable[..., Node]:
+        def run(key: Any, *size: Any, dtype: DType) -> Node:
+            shape = (*as_shape(*size), 2)
+            return mul(view_as_complex(of_reals(key, shape, dtype=dtype.real)), scale)
+
+        return run
+
+    return of_reals_
+
+
+UNIFORM, NORMAL = random_parts(1.0), random_parts(math.sqrt(0.5))  # variance 1 of both together
+
+
+def in_either(of_reals: Callable[..., Node]) -> Callable[..., Node]:
+    """Whether it holds for one of the parts."""
+    return lambda x: logical_or(of_reals(real(x)), of_reals(imag(x)))
+
+
+def in_both(of_reals: Callable[..., Node]) -> Callable[..., Node]:
+    """Whether it holds for both parts."""
+    return lambda x: logical_and(of_reals(real(x)), of_reals(imag(x)))
+
+
+# ---- distances, which are real -------------------------------------------------------------------
+def of_absolute(of_reals: Callable[..., Node]) -> Callable[..., Node]:
+    """Of the distances from 0."""
+
+    def run(x: Node, *args: Any, dtype: DType | None = None, **named: Any) -> Node:
+        wide = x if dtype is None else cast(x, dtype)
+        return of_reals(abs_(wide), *args, **named)
+
+    return run
+
+
+def of_matrices(of_reals: Callable[..., Node]) -> Callable[..., Node]:
+    """The norms of matrices that depend on the sizes of elements only."""
+    of_sizes = of_absolute(of_reals)
+
+    def run(x: Node, ord: Any = "fro", *args: Any, **named: Any) -> Node:
+        _check_order(x, ord)
+        return of_sizes(x, ord, *args, **named)
+
+    return run
+
+
+def of_any(of_reals: Callable[..., Node]) -> Callable[..., Node]:
+    """The norms of vectors, and those of matrices."""
+    of_sizes = of_absolute(of_reals)
+
+    def run(x: Node, ord: Any = None, dim: Any = None, *args: Any, **named: Any) -> Node:
+        rank = len(x.shape) if dim is None else len(dim) if isinstance(dim, tuple | list) else 1
+        if rank == 2:
+            _check_order(x, ord)
+        return of_sizes(x, ord, dim, *args, **named)
+
+    return run
+
+
+def _check_order(x: Node, ord: Any) -> None:
+    """NotImplementedError for a norm that is one of singular values."""
+    if ord in (2, -2, "nuc"):
+        raise NotImplementedError(
+            f"linalg: the norm {ord!r} takes the singular values of {x.dtype} matrices, which are "
+            "not there: float32 and float64 have them"
+        )
+
+
+def convolved(of_reals: Callable[..., Node]) -> Callable[..., Node]:
+    """A convolution, which is linear in what is convolved and in the weights: four of real ones."""
+
+    def run(x: Node, weight: Node, bias: Node | None = None, *args: Any, **named: Any) -> Node:
+        product = multiplied(
+            lambda one, other: of_reals(one, other, None, *args, **named), *operands(x, weight)
+        )
+        if bias is None:
+            return product
+        return add(product, reshape(bias, (-1, *[1] * (len(weight.shape) - 2))))
+
+    return run
+
+
+def distance(x: Node, other: Node, p: int | float = 2) -> Node:
+    """`dist`: the p-norm of abs(x - other)."""
+    return norm(abs_(sub(x, other)), p)
+
+
+def added_spread(of_reals: Callable[..., Node]) -> Callable[..., Node]:
+    """The variance: that of the real parts and that of the imaginary ones."""
+    return lambda x, *args, **named: add(
+        of_reals(real(x), *args, **named), of_reals(imag(x), *args, **named)
+    )
+
+
+def joined_spread(of_reals: Callable[..., Node]) -> Callable[..., Node]:
+    """The standard deviation, the root of the sum of the squares of those of the parts."""
+    return lambda x, *args, **named: abs_(each_part(of_reals)(x, *args, **named))
+
+
+def with_mean(join: Callable[..., Any]) -> Callable[..., Any]:
+    """(spread, mean), of which the mean is complex."""
+
+    def of_reals_(of_reals: Callable[..., tuple[Node, Node]]) -> Callable[..., tuple[Node, Node]]:
+        def run(x: Node, *args: Any, **named: Any) -> tuple[Node, Node]:
+            found = [of_reals(part, *args, **named) for part in (real(x), imag(x))]
+            spread, mean = zip(*found)
+            return join(*spread), complex_of(*mean)
+
+        return run
+
+    return of_reals_
+
+
+VAR_MEAN = with_mean(add)
+STD_MEAN = with_mean(lambda re, im: abs_(complex_of(re, im)))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from treadle.extras import load
-from treadle.graph.public import LINALG, Public
+from treadle.graph.public import Public
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
 
@@ -20,8 +20,9 @@ Function = Callable[..., Any]
 # fmt: off
 WORKS = frozenset((
     # elementwise
-    "add", "sub", "mul", "eq", "ne", "neg", "positive", "square", "reciprocal", "where", "lerp",
-    "masked_fill", "addcmul", "addcdiv", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "add", "sub", "mul", "abs", "eq", "ne", "isclose", "allclose", "neg", "positive", "square",
+    "reciprocal", "where", "lerp", "masked_fill", "addcmul", "addcdiv", "logical_and",
+    "logical_not", "logical_or", "logical_xor",
     "complex", "conj", "real", "imag", "view_as_real", "view_as_complex", "is_complex", "isreal",
     "angle", "sgn",
     # sums and products
@@ -50,7 +51,7 @@ WORKS = frozenset((
 ))
 ORDERED = frozenset((
     "lt", "le", "gt", "ge", "max", "min", "maximum", "minimum", "fmax", "fmin", "aminmax", "argmax",
-    "argmin", "amax", "amin", "sort", "argsort", "msort", "topk", "kthvalue", "median", "nanmedian",
+    "argmin", "sort", "argsort", "msort", "topk", "kthvalue", "median", "nanmedian",
     "mode", "quantile", "nanquantile", "searchsorted", "bucketize", "clamp", "clip", "floor",
     "ceil", "trunc", "round", "frac", "floor_divide", "remainder", "fmod", "cummax", "cummin",
     "signbit", "copysign", "nextafter", "heaviside", "relu", "relu6", "isposinf", "isneginf",
@@ -63,7 +64,6 @@ ORDERED = frozenset((
 # name -> where its definition for complex numbers is, below `treadle.graph`. What ends in "()"
 # makes it from the definition for real ones.
 OF_COMPLEX = {
-    "abs": "complex_functions.absolute",
     "sign": "complex_functions.sgn",
     "div": "complex_functions.quotient()",
     "pow": "complex_functions.power",
@@ -72,6 +72,28 @@ OF_COMPLEX = {
     "vecdot": "complex_functions.conjugated()",
     "H": "complex_functions.conjugated()",
     "mH": "complex_functions.conjugated()",
+    "float_power": "complex_functions.double_power",
+    "isnan": "complex_functions.in_either()",
+    "isinf": "complex_functions.in_either()",
+    "isfinite": "complex_functions.in_both()",
+    "var": "complex_functions.added_spread()",
+    "std": "complex_functions.joined_spread()",
+    "var_mean": "complex_functions.VAR_MEAN()",
+    "std_mean": "complex_functions.STD_MEAN()",
+    "dist": "complex_functions.distance",
+    "im2col": "complex_functions.each_part()",
+    "col2im": "complex_functions.each_part()",
+    **{
+        f"conv{kind}{n}d": "complex_functions.convolved()"
+        for kind in ("", "_transpose")
+        for n in (1, 2, 3)
+    },
+    "vector_norm": "complex_functions.of_absolute()",
+    "matrix_norm": "complex_functions.of_matrices()",
+    "norm": "complex_functions.of_absolute()",
+    "linalg.norm": "complex_functions.of_any()",
+    "rand": "complex_functions.UNIFORM()",
+    "randn": "complex_functions.NORMAL()",
     # elementary functions that are no operations of their own
     "log10": "analytic.LOG10",
     "rsqrt": "analytic.RSQRT",
@@ -99,19 +121,18 @@ def meets_complex(value: Any) -> bool:
 
 def for_complex(entry: Public) -> Function:
     """What the function of a public name is of complex numbers."""
-    place = OF_COMPLEX.get(entry.name)
+    name = f"linalg.{entry.name}" if entry.tables == ("linalg",) else entry.name
+    place = OF_COMPLEX.get(name) or OF_COMPLEX.get(entry.name)
     if place is None:
         known = entry.name in WORKS or "fft" in entry.tables
-        return entry.function if known else _refusal(entry)
+        return entry.function if known else _refusal(name, entry.name)
     module, _, name = place.removesuffix("()").rpartition(".")
     found: Function = getattr(load(f"{__package__}.{module}"), name)
     return found(entry.function) if place.endswith("()") else found
 
 
-def _refusal(entry: Public) -> Function:
+def _refusal(where: str, name: str) -> Function:
     """TypeError for what means nothing of complex numbers, else NotImplementedError."""
-    name = entry.name
-    where = f"linalg.{name}" if LINALG.get(name) is entry else name
 
     def run(*args: Any, **named: Any) -> Any:
         if name in ORDERED:

@@ -17,7 +17,9 @@ from treadle.ir.node import Node
 
 
 @public("full", source="PyTorch", namespace=True, kind="creates")
-def full(size: Any, fill_value: bool | int | float, *, dtype: DType | None = None) -> Node:
+def full(
+    size: Any, fill_value: bool | int | float | complex, *, dtype: DType | None = None
+) -> Node:
     """A tensor of a shape filled with one number, which decides the dtype unless one is given.
 
     >>> Tensor.full((2,), 7)
@@ -26,9 +28,9 @@ def full(size: Any, fill_value: bool | int | float, *, dtype: DType | None = Non
     return number(_filling(fill_value), dtype, check_sizes(as_shape(size), "full"))
 
 
-def _filling(value: Any) -> bool | int | float:
+def _filling(value: Any) -> bool | int | float | complex:
     """What a tensor is filled with. TypeError if it is not a number."""
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, complex)):
         return value
     hint = ": read it with .item()" if isinstance(value, Node) else ""
     raise TypeError(f"fill_value is a number, not {shapes.words(value)}{hint}")
@@ -76,7 +78,9 @@ def ones_like(x: Node, *, dtype: DType | None = None) -> Node:
 
 
 @public("full_like", source="PyTorch", namespace=True, kind="like")
-def full_like(x: Node, fill_value: bool | int | float, *, dtype: DType | None = None) -> Node:
+def full_like(
+    x: Node, fill_value: bool | int | float | complex, *, dtype: DType | None = None
+) -> Node:
     """One number in the shape of x, and of its dtype unless one is given.
 
     >>> Tensor([1.0, 2.0]).full_like(7)

@@ -32,6 +32,7 @@ from treadle.graph.elementwise import (
     logical_or,
     lt,
     mul,
+    ne,
     neg,
     pow_,
     sub,
@@ -203,9 +204,9 @@ def isclose(
             raise ValueError(f"isclose: {name}={value!r} is below 0")
     a, b = operands(x, other)
     equal = eq(a, b)
-    if equal_nan and a.dtype.is_float:
-        equal = logical_or(equal, logical_and(isnan(a), isnan(b)))
-    wide = a.dtype.accumulator if a.dtype.is_float else float64
+    if equal_nan:
+        equal = logical_or(equal, logical_and(ne(a, a), ne(b, b)))
+    wide = a.dtype.accumulator if a.dtype.is_inexact else float64
     distance = abs_(sub(cast(a, wide), cast(b, wide)))
     allowed = add(mul(abs_(cast(b, wide)), rtol), atol)
     return logical_or(equal, logical_and(isfinite(distance), le(distance, allowed)))

@@ -323,7 +323,7 @@ def cross(x: Node, other: Node, dim: int | None = None) -> Node:
 
 def _scaled(x: Operand, product: Node, beta: Any, alpha: Any) -> Node:
     """beta * x + alpha * product; of integers and bools the factors are, too."""
-    if not product.dtype.is_float:
+    if not product.dtype.is_inexact:
         kind = bool if product.dtype is bool_ else int
         beta, alpha = kind(beta), kind(alpha)
     scaled = product if alpha == 1 else mul(product, alpha)

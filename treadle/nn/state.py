@@ -21,6 +21,7 @@ _HEADER_NAMES = {
     "BOOL": dt.bool_, "I8": dt.int8, "I16": dt.int16, "I32": dt.int32, "I64": dt.int64,
     "U8": dt.uint8, "U16": dt.uint16, "U32": dt.uint32, "U64": dt.uint64,
     "F16": dt.float16, "BF16": dt.bfloat16, "F32": dt.float32, "F64": dt.float64,
+    "C64": dt.complex64,
 }  # fmt: skip
 
 
@@ -150,6 +151,8 @@ def safe_save(
                 "safe_save takes a dict from names to tensors; this one has "
                 f"{name!r}: {type(tensor).__name__}"
             )
+        if tensor.dtype is dt.complex128:
+            raise TypeError(f"safe_save: the format has no complex128, of which {name} is")
         stored = dt.from_compute(tensor.dtype, tensor.numpy())
         arrays[name] = np.ascontiguousarray(stored).reshape(stored.shape), tensor.dtype
     parts = {name: _part(library, array, dtype) for name, (array, dtype) in arrays.items()}
