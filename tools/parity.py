@@ -7,8 +7,9 @@
     python tools/parity.py --record        some samples of every name, for `make test`
 
 A *sample* is one call of `torch.testing._internal.common_methods_invocations.op_db`, in one dtype:
-its value, and for floating dtypes (`--dtypes complex64`: and complex ones) the gradient of every input for a random cotangent. Values are
-judged in dtype, shape, and number (within the rounding of the dtype). Where PyTorch rounds on the
+its value, and for floating dtypes the gradient of every input for a random cotangent (complex ones
+by `--dtypes complex64,complex128`). Values are judged in dtype, shape, and number (within the
+rounding of the dtype). Where PyTorch rounds on the
 way (halves mostly), its own answer in float64 for the same numbers, rounded once, counts as well;
 how often only that agreed is written beside. It runs on the interpreter, which gives the meaning
 of every operation; `--device CPU` runs it compiled. `make test` tries what was recorded

@@ -1489,7 +1489,7 @@ class Vocabulary:
     @staticmethod
     def full(
         size: Any,
-        fill_value: builtins.bool | builtins.int | builtins.float,
+        fill_value: builtins.bool | builtins.int | builtins.float | complex,
         *,
         dtype: DTypeLike | None = None,
         device: str | None = None,
@@ -1503,7 +1503,7 @@ class Vocabulary:
     def full(
         *,
         shape: Any,
-        fill_value: builtins.bool | builtins.int | builtins.float,
+        fill_value: builtins.bool | builtins.int | builtins.float | complex,
         dtype: DTypeLike | None = None,
         device: str | None = None,
         requires_grad: builtins.bool = False,
@@ -1513,7 +1513,7 @@ class Vocabulary:
 
     def full_like(
         self,
-        fill_value: builtins.bool | builtins.int | builtins.float,
+        fill_value: builtins.bool | builtins.int | builtins.float | complex,
         *,
         dtype: DTypeLike | None = None,
         device: str | None = None,
