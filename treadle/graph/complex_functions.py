@@ -290,6 +290,8 @@ def of_absolute(of_reals: Callable[..., Node]) -> Callable[..., Node]:
     """Of the distances from 0."""
 
     def run(x: Node, *args: Any, dtype: DType | None = None, **named: Any) -> Node:
+        if "nuc" in (*args[:1], named.get("p")):
+            _check_order(x, "nuc")
         wide = x if dtype is None else cast(x, dtype)
         return of_reals(abs_(wide), *args, **named)
 
