@@ -126,6 +126,7 @@ def test_a_changed_heuristic_is_seen(corpus: Path, monkeypatch: pytest.MonkeyPat
     assert {"actions", "source"} <= set(found["two"].stages)
     assert "graph" not in found["two"].stages
     assert found["two"].counts["steps"][0] == before["two"]["counts"]["steps"]
+    assert str(found["two"]).startswith("two  cost: ")
     diff = compare.diff(before["two"], after["two"])
     assert "--- before/actions" in diff and "-vector " in diff
     assert "--- before/graph" not in diff
@@ -168,6 +169,13 @@ def test_a_program_that_fails_now_is_broken_and_an_unknown_operation_is_not(
     found = compare.compare(whole, lowering.lower_all(corpus))
     assert [change.kind for change in found] == ["broken", "broken"]
     assert "KeyError: 'nothing'" in str(found[1])
+
+
+def test_a_change_says_what_the_program_is_of(corpus: Path) -> None:
+    (corpus / "one.txt").write_text("# from demo.py" + ONE)
+    before = lowering.lower_all(corpus)
+    after = {name: {**data, "source": "another"} for name, data in before.items()}
+    assert str(changes(before, after)["one"]) == "one  text: source  (demo.py)"
 
 
 def test_worse_comes_first() -> None:

@@ -41,7 +41,7 @@ Data = dict[str, Any]
 class Change:
     """What became of one text. kind: one of KINDS. stages: those whose text changed. counts:
     (before, after) of those that changed. worst: how much worse the counts are, below 0 if better.
-    note: of a result or an error."""
+    note: of a result or an error. of: what the program was made by."""
 
     name: str
     kind: str = "identical"
@@ -49,11 +49,13 @@ class Change:
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     worst: float = 0.0
     note: str = ""
+    of: str = ""
 
     def __str__(self) -> str:
         counts = ", ".join(f"{n} {a:,} -> {b:,}" for n, (a, b) in self.counts.items())
         said = "; ".join(part for part in (counts, self.note) if part)
-        return f"{self.name}  {self.kind}: {said or ', '.join(self.stages)}"
+        of = f"  ({self.of})" if self.of else ""
+        return f"{self.name}  {self.kind}: {said or ', '.join(self.stages)}{of}"
 
 
 def compare(before: dict[str, Data], after: dict[str, Data]) -> list[Change]:
@@ -63,13 +65,15 @@ def compare(before: dict[str, Data], after: dict[str, Data]) -> list[Change]:
 
 
 def _change(name: str, old: Data, new: Data) -> Change:
-    if new["error"]:
-        same = old["error"] == new["error"]
-        return Change(name, "identical" if same or old["error"] else "broken", note=new["error"])
-    if old["error"]:
-        kind = "unknown before" if old["error"].startswith("cannot be read") else "mended"
-        return Change(name, kind, note=old["error"])
-    change = Change(name)
+    change = Change(name, of=new.get("of", ""))
+    if new["error"] or old["error"]:
+        change.note = new["error"] or old["error"]
+        if not new["error"]:
+            is_new = old["error"].startswith("cannot be read")
+            change.kind = "unknown before" if is_new else "mended"
+        elif not old["error"]:
+            change.kind = "broken"
+        return change
     change.stages = [stage for stage in STAGES if old[stage] != new[stage]]
     if change.stages:
         change.kind = "text"

@@ -24,6 +24,7 @@ from treadle.tools.saved import Saved
 
 Data = dict[str, Any]
 NOT_RUN = "not run: "
+ORIGIN = "from "  # what a recorded text says first: which test or program made it
 STAGES = ("graph", "kernels", "actions", "source")
 
 
@@ -90,11 +91,13 @@ def lower_all(corpus: Path, names: Iterable[str] | None = None) -> dict[str, Dat
 
 
 def _of_file(path: Path, how: Callable[[Saved], Data]) -> Data:
+    source = path.read_text(encoding="utf-8")
+    _, _, origin = source.split("\n", 1)[0].partition(f"# {ORIGIN}")
     try:
-        (program,) = saved.read(path.read_text(encoding="utf-8"))
+        (program,) = saved.read(source)
     except ValueError as error:  # an operation that this checkout does not know
-        return {"error": f"cannot be read: {error}"}
-    return how(program)
+        return {"of": origin, "error": f"cannot be read: {error}"}
+    return {"of": origin, **how(program)}
 
 
 def run_all(corpus: Path, names: Sequence[str], folder: Path, seconds: float) -> dict[str, str]:

@@ -17,6 +17,7 @@ from treadle.engine import disk
 from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 from treadle.tools import saved
+from treadle.tools.replay.lowering import ORIGIN
 
 MOST_BYTES = 24_000  # of a text: larger ones are models, of which few are enough
 MODELS = 12  # that many of the larger ones
@@ -29,7 +30,7 @@ written: set[str] = set()
 def on_schedule(data: dict[str, Any]) -> None:
     """Write the program of an event "schedule" into the folder RECORD, unless it is there."""
     try:
-        text = saved.show(data["given"], data["assigns"], f"from {origin()}")
+        text = saved.show(data["given"], data["assigns"], f"{ORIGIN}{origin()}")
     except TypeError:
         return  # an unnamed rule of the user's, which no text can hold
     name = disk.digest(text.split("\n", 1)[1])[:16]
@@ -65,7 +66,7 @@ class Recorded:
     @property
     def is_of_test(self) -> bool:
         """Whether a test made it, and not a program that somebody would run."""
-        return self.text.startswith("# from tests/")
+        return self.text.startswith(f"# {ORIGIN}tests/")
 
     @property
     def size(self) -> int:
