@@ -82,3 +82,6 @@ CHECK_INDEX = Knob("CHECK_INDEX", 1, "0: indices out of range are clamped and no
 CACHE = Knob("CACHE", 1, "0: do not read or write the disk cache")
 CACHE_DIR = Knob("CACHE_DIR", "", "where the disk cache lives; empty: the user's cache directory")
 RECORD = Knob("RECORD", "", "a folder into which the text of every program that is made is written")
+TUNED = Knob("TUNED", "", "files of schedules that a search found, as `treadle tune` writes", True)
+BEAM = Knob("BEAM", 0, "how many lists a search for schedules pursues; 0: no search, the heuristic")
+BEAM_SECONDS = Knob("BEAM_SECONDS", 120, "seconds that BEAM may search in a process, in all")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from treadle import config, extras
 from treadle.backend.base import Backend, Function, Library
-from treadle.engine import disk
+from treadle.engine import disk, tuned
 from treadle.events import emit, wanted
 from treadle.ir import ops, text
 from treadle.ir.node import Node
@@ -63,6 +63,7 @@ def source_digest(plugin: str) -> str:
 
 
 def _key(kernel: Node, backend: Backend, plugin: str) -> str:
+    result = tuned.find(kernel, backend.target)
     return disk.digest(
         FORMAT,
         kernel.digest,
@@ -70,6 +71,7 @@ def _key(kernel: Node, backend: Backend, plugin: str) -> str:
         repr(backend.target),
         source_digest(plugin),
         repr(config.code_settings()),
+        result.actions if result is not None else "",
     )
 
 
@@ -86,6 +88,9 @@ class Compiler:
         """Each kernel compiled: from this process, from the disk, or now (all the rest at once)."""
         settings = config.code_settings()
         missing: dict[Node, str] = {}
+        if config.BEAM:
+            wanted_now = [k for k in dict.fromkeys(kernels) if (k, settings) not in self.kernels]
+            extras.load("treadle.engine.search.session").improve(wanted_now, self.plugin)
         for kernel in kernels:
             if (kernel, settings) not in self.kernels and kernel not in missing:
                 key = _key(kernel, self.backend, self.plugin)
@@ -99,11 +104,14 @@ class Compiler:
                 self.kernels[kernel, settings] = compiled
         return [self.kernels[kernel, settings] for kernel in kernels]
 
+    def know(self, kernel: Node, compiled: Compiled) -> None:
+        """From now on the kernel is this code."""
+        self.kernels[kernel, config.code_settings()] = compiled
+
     def _compile(self, missing: dict[Node, str]) -> list[Compiled]:
         start = time.perf_counter()
-        pipeline = extras.load("treadle.kernel.pipeline")  # a warm start does without it
         lowered = [
-            pipeline.lower(kernel, self.backend.target, f"k{key[:12]}")
+            tuned.lower(kernel, self.backend.target, f"k{key[:12]}")
             for kernel, key in missing.items()
         ]
         functions = [function for kernel in lowered for function in kernel.functions]
@@ -127,36 +135,38 @@ class Compiler:
         result = []
         for key, low in zip(missing.values(), lowered, strict=True):
             pairs = zip(low.functions, low.chunks, strict=True)
-            launches = tuple(_launch(function, chunks) for function, chunks in pairs)
+            launches = tuple(launch_of(function, chunks) for function, chunks in pairs)
             compiled = Compiled(launches, low.scratch)
-            disk.write(f"{key}.json", _to_json(module, compiled))
-            result.append(self._link(compiled, library))
+            disk.write(f"{key}.json", to_json(module, compiled))
+            result.append(self.link(compiled, library))
         return result
 
     def _from_disk(self, key: str) -> Compiled | None:
         entry = disk.read(f"{key}.json")
         if entry is None:
             return None
-        module, compiled = _from_json(entry)
+        module, compiled = from_json(entry)
         if module not in self.modules:
             code = disk.read(f"{module}.code")
             if code is None:
                 return None
             self._load(module, code)
         emit("cache.hit", key=key)
-        return self._link(compiled, self.modules[module])
+        return self.link(compiled, self.modules[module])
 
     def _load(self, module: str, code: bytes) -> Library:
         self.modules[module] = self.backend.load(code)
         return self.modules[module]
 
-    def _link(self, compiled: Compiled, library: Library) -> Compiled:
+    def link(self, compiled: Compiled, library: Library) -> Compiled:
+        """The kernel with the addresses of its functions in a library."""
         compiled.library = library
         compiled.addresses = tuple(library.address(launch.name) for launch in compiled.launches)
         return compiled
 
 
-def _launch(function: Function, chunks: int) -> Launch:
+def launch_of(function: Function, chunks: int) -> Launch:
+    """How a function is launched."""
     names = {ops.ARG: "buffer", ops.SCALAR: "scalar", ops.VARIABLE: "variable"}
     params = []
     for param in function.params:
@@ -176,7 +186,8 @@ def _size_from(size: int | str) -> int | Node:
     return size if isinstance(size, int) else text.parse(size)
 
 
-def _to_json(module: str, compiled: Compiled) -> bytes:
+def to_json(module: str, compiled: Compiled) -> bytes:
+    """What the disk keeps of a kernel beside the code of its module."""
     launches = [
         [n.name, n.params, _size_text(n.tasks), n.chunks, n.writes] for n in compiled.launches
     ]
@@ -184,7 +195,8 @@ def _to_json(module: str, compiled: Compiled) -> bytes:
     return json.dumps([module, launches, scratch]).encode()
 
 
-def _from_json(entry: bytes) -> tuple[str, Compiled]:
+def from_json(entry: bytes) -> tuple[str, Compiled]:
+    """(the module, the kernel) of what `to_json` made."""
     module, launches, scratch = json.loads(entry)
     return module, Compiled(
         tuple(

@@ -11,18 +11,21 @@ from treadle.ir.passes import Pass
 from treadle.kernel.actions import Action, apply, grid
 from treadle.kernel.build import build
 from treadle.kernel.heuristic import schedule
-from treadle.kernel.kernel import Extent, Kernel
+from treadle.kernel.kernel import Extent, Kernel, ScheduleError
 from treadle.kernel.layout import root_buffers
 from treadle.kernel.lower import lower as lower_kernel
 from treadle.kernel.plan import Plan
 from treadle.kernel.schedule_text import parse_actions
+
+__all__ = ["PASSES", "Context", "Lowered", "ScheduleError", "lower"]
 
 
 @dataclass
 class Context:
     """For whom a kernel is lowered, what its functions are called, and the plan once it is made.
 
-    written: the arg of its SINK: a schedule that the user wrote, and the ranges that vmap added.
+    written: a schedule that is to be followed, and the ranges that vmap added around it: the arg of
+    its SINK where the user wrote one, or what a search found.
     """
 
     target: Target
@@ -37,8 +40,8 @@ class Lowered:
 
     chunks: per function, into how many pieces its tasks are worth cutting (1: run it alone; 0: as
     many as there are tasks). scratch: the bytes of each buffer that the caller provides; they are
-    the ARG parameters at the positions after the kernel's own buffers. kernel, actions: what was
-    scheduled and how, to show.
+    the ARG parameters at the positions after the kernel's own buffers. kernel, actions, origin: what
+    was scheduled, how, and who said so, to show.
     """
 
     functions: tuple[Function, ...]
@@ -46,6 +49,7 @@ class Lowered:
     scratch: tuple[Extent, ...]
     kernel: Kernel
     actions: tuple[Action, ...]
+    origin: str = "by the heuristic"
 
 
 def _schedule(kernel: Kernel, context: Context) -> Kernel:
@@ -80,7 +84,7 @@ PASSES = (
         _schedule,
         "statements",
         "statements",
-        "the actions that the user wrote, or the heuristic's: tiles, lanes, tasks, what is staged",
+        "the actions that were written or found, or the heuristic's: tiles, lanes, tasks, what is staged",
     ),
     Pass(
         "lower",
@@ -92,10 +96,11 @@ PASSES = (
 )
 
 
-def lower(sink: Node, target: Target, name: str) -> Lowered:
-    """A kernel node, scheduled as its SINK says or else by the heuristic, as functions called
-    `name`, or `name_0`, ..."""
-    context = Context(target, name, sink.arg)
+def lower(sink: Node, target: Target, name: str, found: str | None = None) -> Lowered:
+    """A kernel node, scheduled as its SINK says, or by the actions that a search found, or else by
+    the heuristic, as functions called `name`, or `name_0`, ... ScheduleError if actions do not
+    apply."""
+    context = Context(target, name, sink.arg if found is None else (found, ()))
     functions = passes.run(PASSES, sink, context)
     assert context.plan is not None
     plan = context.plan

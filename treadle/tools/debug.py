@@ -14,6 +14,7 @@ from typing import Any
 
 from treadle import config, events, extras
 from treadle.engine import realize as engine
+from treadle.engine import tuned
 from treadle.engine.cell import Cell
 from treadle.engine.estimate import Estimate, estimate, total_of
 from treadle.engine.program import Phase, Program, Step
@@ -26,7 +27,7 @@ def explain(*tensors: Cell, source: bool = False) -> str:
     """What computing these tensors would run, as text; nothing is run.
 
     Per kernel: why it ends where it does, what it loads, stores and computes, its node and the
-    schedule that the heuristic gives it; with `source`, the code given to the compiler too. Then
+    schedule, with who chose it; with `source`, the code given to the compiler too. Then
     the memory of the whole.
 
     >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -44,12 +45,11 @@ def explain(*tensors: Cell, source: bool = False) -> str:
 
 def _program_text(program: Program, source: bool) -> str:
     schedule = program.schedule
-    pipeline = extras.load("treadle.kernel.pipeline")
     lines = [_summary(program)]
     for number, call in enumerate(schedule.calls()):
         lines += ["", f"kernel {number}: {counts(estimate(call.kernel, known_sizes(call)))}"]
         lines += [f"  because {reason}" for reason in call.reasons]
-        lowered = pipeline.lower(call.kernel, program.backend.target, f"kernel{number}")
+        lowered = tuned.lower(call.kernel, program.backend.target, f"kernel{number}")
         lines += _indented(_kernel_text(call.kernel, lowered))
         if source:
             lines += _indented(program.backend.render(lowered.functions))
@@ -59,7 +59,7 @@ def _program_text(program: Program, source: bool) -> str:
 def _kernel_text(sink: Node, lowered: Any) -> str:
     """A kernel as a node, its schedule as actions, and the loops that they make."""
     words = map(str, (*lowered.actions, lowered.kernel))
-    return text.show(sink) + "schedule:\n" + "\n".join(words)
+    return text.show(sink) + f"schedule: {lowered.origin}\n" + "\n".join(words)
 
 
 def _summary(program: Program) -> str:

@@ -1,0 +1,299 @@
+"""What a scheduled kernel would cost, without compiling it: cycles of the busiest thread.
+
+A model of loops over registers and caches, good enough to say which candidates are worth measuring.
+Per statement, and per depth of its loops:
+
+    operations    two vectors a cycle; what does not move with a loop is done outside of it
+    chains        an accumulator takes a new term every 4 cycles
+    registers     accumulators beyond those that there are go to memory and come back
+    accesses      two loads and one store a cycle; at a stride each lane is an access of its own
+    caches        the bytes that come from beyond a cache: what is touched inside the outermost loop
+                  whose data fit it, times the loops around that one
+
+Constants are of the order of today's processors; nothing here is exact, and what is measured
+decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from treadle.ir import index, ops
+from treadle.ir.dtype import index as INDEX
+from treadle.ir.node import Node, toposort
+from treadle.kernel.analysis import WEIGHTS
+from treadle.kernel.kernel import Extent, Kernel, Leaf, Stmt, loads
+from treadle.kernel.layout import buffer_offset, layouts
+
+LATENCY = 4  # cycles until an accumulator takes the next term
+LOOP = 1.5  # cycles of a loop beside its body
+LINE = 64  # bytes
+# bytes a cycle that one core gets from beyond its first, its second and the last cache
+BANDWIDTH = (32.0, 14.0, 7.0)
+FAR = 4096  # bytes: rows so far apart are on pages of their own
+FAR_LINE = 8.0  # cycles for a line on a page of its own, from beyond a cache
+TASK = 150  # cycles to claim a task
+PHASE = 4000  # cycles to begin a phase that runs on several threads
+NEST_LINES = 12  # of code around a statement
+
+
+@dataclass(frozen=True)
+class Cost:
+    """cycles: of the busiest thread. lines: of code, about. spilled: registers too few."""
+
+    cycles: float
+    lines: float
+    spilled: int
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """An access: how its flat offset moves with each leaf of the statement, in elements."""
+
+    moves: Mapping[str, int]
+    itemsize: int
+    is_store: bool
+    is_scratch: bool
+
+    def copies(self, leaves: list[Leaf]) -> int:
+        """How many of these leaves' points are places of their own."""
+        return prod(_size(n.extent) for n in leaves if self.moves.get(n.name, 0))
+
+
+def estimate(kernel: Kernel) -> Cost:
+    """The cost of a kernel as it is scheduled."""
+    cycles = lines = 0.0
+    spilled = 0
+    phases: dict[tuple[str, ...], None] = {}
+    for statement in kernel.statements:
+        own = _Statement(kernel, statement)
+        cycles += own.cycles()
+        lines += own.lines()
+        spilled = max(spilled, own.spilled)
+        tasks = tuple(n for n in statement.order if kernel.leaves[n].kind == "grid")
+        phases[tasks] = None
+    cycles += PHASE * sum(bool(tasks) for tasks in phases)
+    return Cost(cycles, lines, spilled)
+
+
+def _size(extent: Extent) -> int:
+    """An extent; a symbolic one is taken to be large."""
+    return max(1, extent if isinstance(extent, int) else min(index.bounds(extent)[1], 512))
+
+
+class _Statement:
+    """One statement, with its leaves by kind."""
+
+    def __init__(self, kernel: Kernel, statement: Stmt) -> None:
+        self.kernel = kernel
+        self.statement = statement
+        leaves = [kernel.leaves[name] for name in statement.order]
+        self.loops = [n for n in leaves if n.kind in ("grid", "loop")]
+        self.unrolled = [n for n in leaves if n.kind == "unroll"]
+        lanes = [n for n in leaves if n.kind == "vector"]
+        self.lane = lanes[0] if lanes else None
+        itemsize = statement.targets[0].dtype.itemsize
+        width = kernel.target.vector_bytes // max(1, itemsize) or 1
+        self.vectors = -(-_size(self.lane.extent) // width) if self.lane else 1
+        self.spilled = 0
+        self.nodes = toposort(tuple(kernel.over_leaves(root) for root in statement.roots))
+
+    # ---- points ----------------------------------------------------------------------------------
+    def _trips(self, depth: int) -> float:
+        """How often the body of the loop at a depth runs, by the busiest thread."""
+        total = 1.0
+        tasks = 1
+        for leaf in self.loops[:depth]:
+            if leaf.kind == "grid":
+                tasks *= _size(leaf.extent)
+            else:
+                total *= _size(leaf.extent)
+        threads = max(1, self.kernel.target.threads)
+        return total * -(-tasks // threads)
+
+    def _depth(self, free: int) -> int:
+        """The number of loops that a value with these leaves is inside of."""
+        return max((d for d, n in enumerate(self.loops, start=1) if free & n.bit), default=0)
+
+    def _written(self, free: int) -> int:
+        """How many values of it are written out in the body: vectors, or single numbers."""
+        count = prod(_size(n.extent) for n in self.unrolled if free & n.bit)
+        return count * (self.vectors if self.lane and free & self.lane.bit else 1)
+
+    # ---- cycles ----------------------------------------------------------------------------------
+    def cycles(self) -> float:
+        """Of the busiest thread."""
+        depths = len(self.loops)
+        work = [0.0] * (depths + 1)
+        reads = [0.0] * (depths + 1)
+        writes = [0.0] * (depths + 1)
+        for node in self.nodes:
+            if node.op.kind == "alu" and node.dtype is not INDEX:
+                weight = WEIGHTS.get(node.op.name, 1)
+                free_mul = node in self.statement.values and node.op is ops.MUL
+                if not (free_mul and self.statement.monoid == "add"):  # it is part of the addition
+                    work[self._depth(node.free)] += weight * self._written(node.free)
+        everything = sum(n.bit for n in (*self.loops, *self.unrolled))
+        everything |= self.lane.bit if self.lane else 0
+        chain = 0.0
+        if self.statement.monoid is not None:
+            work[-1] += self._written(everything) * len(self.statement.values)
+            chain = self._chain()
+            spills = self._spills()
+            reads[-1] += spills
+            writes[-1] += spills
+        accesses = self._accesses()
+        for access, depth in accesses:
+            (writes if access.is_store else reads)[depth] += self._instructions(access)
+        total = 0.0
+        for depth in range(depths + 1):
+            body = max(work[depth] / 2, reads[depth] / 2, writes[depth])
+            body = max(body, chain if depth == depths else 0.0) + LOOP
+            total += self._trips(depth) * body
+        memory = self._memory([access for access, _ in accesses])
+        tasks = prod(_size(n.extent) for n in self.loops if n.kind == "grid")
+        threads = max(1, self.kernel.target.threads)
+        return max(total, memory) + 0.3 * min(total, memory) + TASK * (-(-tasks // threads))
+
+    def _accumulators(self) -> int:
+        """Accumulators of the body: one for each result, and each part of a reduction that keeps
+        its own."""
+        reduced, partial = self.statement.reduced, self.statement.partial
+        own = (n for n in self.unrolled if n.name not in reduced or n.name in partial)
+        lanes = self.vectors if self.lane else 1
+        return prod(_size(n.extent) for n in own) * lanes * len(self.statement.values)
+
+    def _chain(self) -> float:
+        """Cycles that the additions to one accumulator take, one after the other."""
+        if not self.loops or self.loops[-1].name not in self.statement.reduced:
+            return 0.0
+        reduced, partial = self.statement.reduced, self.statement.partial
+        again = (n for n in self.unrolled if n.name in reduced and n.name not in partial)
+        return float(LATENCY * prod(_size(n.extent) for n in again))
+
+    def _spills(self) -> int:
+        """Accumulators that are read and written in the body: all of them if a loop over results
+        is inside one over the sum, else those that find no register."""
+        order = self.statement.order[self.statement.first_reduced() :]
+        inner = (n for n in order if self.kernel.leaves[n].kind == "loop")
+        accumulators = self._accumulators()
+        if any(name not in self.statement.reduced for name in inner):
+            return accumulators
+        rows = [_size(n.extent) for n in self.unrolled if n.name not in self.statement.reduced]
+        operands = (self.unrolled and min(rows, default=1)) or 1
+        over = accumulators + operands + 1 - self.kernel.target.registers
+        self.spilled = max(0, over)
+        return 2 * self.spilled
+
+    def _instructions(self, access: _Reach) -> float:
+        """Loads or stores in the body."""
+        count = float(access.copies(self.unrolled))
+        if self.lane is None:
+            return count
+        step = abs(access.moves.get(self.lane.name, 0))
+        if step == 0:
+            return count
+        if step == 1:
+            return count * self.vectors
+        return count * _size(self.lane.extent) * 1.5
+
+    # ---- memory ----------------------------------------------------------------------------------
+    def _accesses(self) -> list[tuple[_Reach, int]]:
+        """Every access with the depth of loops that it is inside of."""
+        statement, kernel = self.statement, self.kernel
+        found = []
+        for load in loads(statement):
+            reach = self._reach(load.src[0], load.src[1 : 1 + load.arg], is_store=False)
+            if reach is not None:
+                found.append((reach, self._depth_of(reach)))
+        copies = statement.monoid is None and not statement.is_store
+        if statement.is_store or copies:
+            reach = self._reach(statement.targets[0], statement.index, is_store=True)
+            if reach is not None:
+                found.append((reach, len(self.loops)))
+        return found
+
+    def _depth_of(self, reach: _Reach) -> int:
+        moving = (d for d, n in enumerate(self.loops, start=1) if reach.moves.get(n.name, 0))
+        return max(moving, default=0)
+
+    def _reach(self, buffer: Node, place: tuple[Node, ...], *, is_store: bool) -> _Reach | None:
+        kernel = self.kernel
+        name = buffer.arg[0]
+        scratch = isinstance(name, str)
+        if scratch:
+            layout = layouts(kernel).get(name)
+            if layout is None or not place:
+                return None
+            offset = layout.inside(kernel.over_leaves(layout.offset(place)))
+        else:
+            offset = kernel.over_leaves(buffer_offset(buffer, place))
+        moves = {}
+        for leaf in (*self.loops, *self.unrolled, *([self.lane] if self.lane else ())):
+            if offset.free & leaf.bit:
+                step = index.coefficient(offset, leaf.node)
+                moves[leaf.name] = step if isinstance(step, int) and step else FAR
+        return _Reach(moves, buffer.dtype.itemsize, is_store, scratch)
+
+    def _memory(self, accesses: list[_Reach]) -> float:
+        """Cycles in which bytes come from beyond the caches."""
+        total = 0.0
+        depths = range(len(self.loops), -1, -1)
+        touched = {d: [self._touched(a, d) for a in accesses] for d in depths}
+        for capacity, rate in zip(self.kernel.target.cache_bytes, BANDWIDTH):
+            fitting = len(self.loops)
+            for depth in depths:
+                if sum(size for size, _ in touched[depth]) > capacity:
+                    break
+                fitting = depth
+            if fitting == 0:
+                break
+            for access, (size, far) in zip(accesses, touched[fitting]):
+                times = self._trips(fitting)
+                around = self.loops[fitting - 1]
+                if not access.moves.get(around.name, 0) and around.kind == "loop":
+                    times /= _size(around.extent)  # it is still there
+                lines = size / LINE
+                total += times * (lines * FAR_LINE if far else size / rate)
+        return total
+
+    def _touched(self, access: _Reach, depth: int) -> tuple[float, bool]:
+        """The bytes of the lines that an access touches in the loops inside a depth, and whether
+        these are on pages of their own."""
+        tile = [*self.unrolled, *([self.lane] if self.lane else ())]
+        inner = [n for n in (*self.loops[depth:], *tile) if access.moves.get(n.name, 0)]
+        elements = prod(_size(n.extent) for n in inner)
+        if not inner:
+            return float(LINE), False
+        step = min(abs(access.moves[n.name]) for n in inner)
+        apart = min(LINE, step * access.itemsize)
+        row = prod(_size(n.extent) for n in inner if abs(access.moves[n.name]) < FAR // 4)
+        far = elements > 64 and row * access.itemsize < 2 * LINE and not access.is_scratch
+        return float(max(LINE, elements * apart)), far
+
+    # ---- code ------------------------------------------------------------------------------------
+    def lines(self) -> float:
+        """Lines of code, the copies for partial tiles included."""
+        kernel = self.kernel
+        values = sum(n.dtype is not INDEX for n in self.nodes)
+        written = prod(_size(n.extent) for n in self.unrolled) * self.vectors
+        partial = {
+            kernel.range_of[n.name].name
+            for n in self.unrolled
+            if kernel.range_of[n.name].tail == "peel"
+        }
+        uneven = sum(_uneven(kernel, name) for name in partial)
+        return (values * written + NEST_LINES) * 2.0**uneven
+
+
+def _uneven(kernel: Kernel, name: str) -> bool:
+    """Whether the last tile of a range is a partial one."""
+    owner = kernel.ranges[name]
+    tile = prod(
+        _size(kernel.leaves[n].extent)
+        for n in owner.leaves
+        if kernel.leaves[n].kind in ("unroll", "vector")
+    )
+    return not isinstance(owner.extent, int) or owner.extent % tile != 0

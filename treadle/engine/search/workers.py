@@ -1,0 +1,178 @@
+"""The processes of a search, seen from outside: what they do is bounded in time, and may fail.
+
+Candidates are compiled by several processes at once. When all of a batch are compiled, one process
+times them, one after the other, and nothing else runs: it has the processors to itself, and as many
+threads as the kernel will have. A process that crashes or takes too long is replaced, and only the
+candidate that it was at is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import treadle.engine
+from treadle import host
+
+ROOT = Path(treadle.engine.__file__).resolve().parents[2]
+START_SECONDS = 60.0  # for a process to be there
+COMPILE_SECONDS = 20.0
+RUN_SECONDS = 10.0  # at least; more for a kernel whose best list takes long
+
+Answer = dict[str, Any]
+
+
+def command(device: str) -> list[str]:
+    """What a worker is started with."""
+    return [sys.executable, "-m", "treadle.engine.search.worker", device]
+
+
+class Worker:
+    """One process, started when it is first asked. argv: what it is."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self.argv = list(argv)
+        self.process: subprocess.Popen[str] | None = None
+        self.answers: queue.Queue[str | None] = queue.Queue()
+        self.restarts = -1
+
+    def ask(self, request: Answer, seconds: float) -> Answer:
+        """The answer to a request; {"failed": "crash"} or {"failed": "hang"} if there is none in
+        this time."""
+        if self.process is None:
+            self._start()
+            seconds += START_SECONDS
+        assert self.process is not None and self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+            line = self.answers.get(timeout=seconds)
+        except queue.Empty:
+            self.close()
+            return {"failed": "hang", "why": f"it took more than {seconds:.0f} s"}
+        except OSError:  # a broken pipe
+            line = None
+        if line is None:
+            status = self.process.wait()
+            self.close()
+            return {"failed": "crash", "why": f"its process ended with status {status}"}
+        answer: Answer = json.loads(line)
+        return answer
+
+    def _start(self) -> None:
+        self.restarts += 1
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, "PYTHONPATH": path, "DEBUG": "0", "TREADLE_DEBUG": "0"}
+        self.process = subprocess.Popen(
+            self.argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+            env=environment,
+        )
+        self.answers = queue.Queue()
+        threading.Thread(
+            target=_listen, args=(self.process.stdout, self.answers), daemon=True
+        ).start()
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            for stream in (self.process.stdin, self.process.stdout):
+                if stream is not None:
+                    _close(stream)
+            self.process = None
+
+
+def _listen(stream: Any, answers: queue.Queue[str | None]) -> None:
+    """Puts every line of a process into a queue, and None at its end."""
+    try:
+        for line in stream:
+            answers.put(line)
+    except ValueError:
+        pass  # it was closed meanwhile
+    answers.put(None)
+
+
+def _close(stream: Any) -> None:
+    try:
+        stream.close()
+    except OSError:
+        pass  # what was not written yet goes nowhere
+
+
+class Workers:
+    """The processes of a search on a device. argv: what each is started with; limits: seconds for
+    compiling and for running a candidate."""
+
+    def __init__(
+        self,
+        device: str,
+        argv: Sequence[str] | None = None,
+        compile_seconds: float = COMPILE_SECONDS,
+        run_seconds: float = RUN_SECONDS,
+    ) -> None:
+        argv = command(device) if argv is None else argv
+        self.compilers = [Worker(argv) for _ in range(min(8, host.threads()))]
+        self.timer = Worker(argv)
+        self.compile_seconds = compile_seconds
+        self.run_seconds = run_seconds
+        self.folder = tempfile.TemporaryDirectory(prefix="treadle-search-")
+        self.number = 0
+        self.tried = ""  # the kernel that the timing process has inputs for
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def compile(self, kernel: str, lists: Sequence[str]) -> list[tuple[str, Answer]]:
+        """(file, answer) for each list of actions of a kernel's text."""
+        free: queue.Queue[Worker] = queue.Queue()
+        for worker in self.compilers:
+            free.put(worker)
+        files = [str(Path(self.folder.name, str(self.number + n))) for n in range(len(lists))]
+        self.number += len(lists)
+
+        def one(actions: str, file: str) -> Answer:
+            worker = free.get()
+            request = {"do": "compile", "kernel": kernel, "actions": actions, "file": file}
+            try:
+                return worker.ask(request, self.compile_seconds)
+            finally:
+                free.put(worker)
+
+        with ThreadPoolExecutor(len(self.compilers)) as pool:
+            return list(zip(files, pool.map(one, lists, files)))
+
+    def time(
+        self, kernel: str, variables: dict[str, int], file: str, best: float, cold: bool = False
+    ) -> Answer:
+        """The time of a compiled candidate. best: seconds of the best so far (inf: none)."""
+        known = best if best < 1e9 else None
+        request = {"do": "time", "kernel": kernel, "variables": variables, "file": file}
+        limit = max(self.run_seconds, 100 * (known or 0.0))
+        if kernel != self.tried:
+            self.tried = kernel
+            limit += START_SECONDS
+        return self.timer.ask({**request, "best": known, "cold": cold}, limit)
+
+    def close(self) -> None:
+        """Ends all processes."""
+        for worker in (*self.compilers, self.timer):
+            worker.close()
+        self.folder.cleanup()
