@@ -21,6 +21,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "treadle.tools.repro",
         "run a saved program pass by pass, and find the pass that changes what it computes",
     ),
+    "tune": (
+        "treadle.tools.tune.command",
+        "search schedules for the kernels of a script; show and merge what was found",
+    ),
 }
 
 

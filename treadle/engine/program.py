@@ -322,7 +322,7 @@ class Program:
             runner.run(native.records)
             seconds.append(time.perf_counter() - start)
             own.flag[0] = native.records.flag[0]
-        emit("run", program=self, seconds=seconds, steps=self.steps)
+        emit("run", program=self, seconds=seconds, steps=self.steps, variables=variables)
 
 
 def _given(call: Call, size: Node) -> dict[Node, int | Node]:

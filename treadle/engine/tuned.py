@@ -64,7 +64,7 @@ class Result:
         return self.heuristic_seconds / self.seconds
 
 
-FIELDS = {field.name: {"str": str, "float": (int, float)}[str(field.type)] for field in fields(Result)}
+FIELDS = {field.name: str if field.type == "str" else (int, float) for field in fields(Result)}
 
 
 # ---- keys ----------------------------------------------------------------------------------------
@@ -108,8 +108,8 @@ def read(path: Path) -> Table:
         return {}
     if first != head().strip():
         report(
-            f"{path} is not of version {VERSION} of tuned schedules: its first line is {first[:80]!r}; "
-            "search again with `treadle tune`"
+            f"{path} is not of version {VERSION} of tuned schedules: its first line is "
+            f"{first[:80]!r}; search again with `treadle tune`"
         )
         return {}
     found: list[Result] = []
@@ -129,7 +129,7 @@ def _parsed(line: str) -> Result | None:
         return None
     if not isinstance(row, dict) or set(row) != set(FIELDS):
         return None
-    if not all(isinstance(row[name], kind) for name, kind in FIELDS.items()):
+    if not all(isinstance(row[name], FIELDS[name]) for name in FIELDS):
         return None
     result = Result(**row)
     return result if result.seconds > 0 else None
@@ -169,7 +169,7 @@ def places() -> tuple[Path, ...]:
     beside = beside_script(getattr(sys.modules.get("__main__"), "__file__", None))
     found = [*named, *([beside] if beside is not None and beside.is_file() else [])]
     own = searched()
-    return tuple([*found, *([own] if config.BEAM and own.is_file() else [])])
+    return (*found, *([own] if config.BEAM and own.is_file() else []))
 
 
 def beside_script(script: str | None) -> Path | None:

@@ -67,6 +67,7 @@ class Split:
         require_new(kernel, names)
         if leaf.kind != "loop":
             raise ScheduleError(f"{leaf.name} is already {leaf.kind}; split it first")
+        _require_free(kernel, leaf, owner)
         tile = prod(size for _, size in self.inner)
         if tile < 1 or any(size < 1 for _, size in self.inner):
             raise ScheduleError("sizes of parts must be at least 1")
@@ -87,6 +88,25 @@ class Split:
         changed = replace(owner, leaves=leaves, value=whole)
         kernel = _exchange(kernel, [leaf], parts)
         return replace(kernel, ranges={**kernel.ranges, owner.name: changed})
+
+
+def _require_free(kernel: Kernel, leaf: Leaf, owner: Range) -> None:
+    """A part of a range may be split as long as no address is over the part itself: those of what
+    is staged or detached inside it are."""
+    if owner.node is leaf.node or leaf.node.op is not ops.RANGE:
+        return
+    for statement in kernel.statements:
+        if any(root.free & leaf.bit for root in statement.roots):
+            raise ScheduleError(
+                f"{statement.name} has its place in {leaf.name} already; split {leaf.name} before "
+                "something is staged or detached inside it"
+            )
+    for other in kernel.ranges.values():
+        if other.is_place and other.value.free & leaf.bit:
+            raise ScheduleError(
+                f"the place {other.name} is counted from {leaf.name} already; split {leaf.name} "
+                "before something is detached inside it"
+            )
 
 
 def _count(kernel: Kernel, leaf: Leaf, owner: Range, tile: int) -> Extent:
@@ -116,6 +136,11 @@ def _exchange(kernel: Kernel, old: Sequence[Leaf], new: Sequence[Leaf]) -> Kerne
     names = tuple(leaf.name for leaf in new)
     statements = []
     for statement in kernel.statements:
+        for buffer, along, _, _ in statement.prefetch:
+            if along in gone:
+                raise ScheduleError(
+                    f"{statement.name} asks for {buffer} ahead along {along}: prefetch afterwards"
+                )
         if first in statement.order:
             statement = replace(
                 statement,

@@ -23,7 +23,7 @@ from treadle.kernel.emit import Scope, constant
 from treadle.kernel.kernel import Extent, Kernel, Leaf, Range, ScheduleError, Stmt, exact
 from treadle.kernel.layout import Layout, layouts, root_buffers
 from treadle.kernel.statements import Body, Plan, StatementEmitter
-from treadle.kernel.tree import Loop, Phase, grid_of, phases
+from treadle.kernel.tree import Loop, Phase, phases, require_within_phases
 
 OUTER = ("grid", "local", "loop")
 
@@ -49,15 +49,15 @@ def _require_cpu(kernel: Kernel) -> None:
     for scratch in kernel.scratch.values():
         if scratch.scope == "shared":
             raise ScheduleError(f"{scratch.name} is shared by a block: a CPU has no blocks")
-    for n, statement in enumerate(kernel.statements):
-        for name in kernel.reads[n]:
-            writer = next(s for s in kernel.statements if any(t.arg[0] == name for t in s.targets))
-            apart = grid_of(kernel, writer) != grid_of(kernel, statement)
-            if apart and kernel.scratch[name].scope != "root":
-                raise ScheduleError(
-                    f"{statement.name} reads {name} in another phase than it is written in: it "
-                    "must live in scope root"
-                )
+    require_within_phases(kernel)
+
+
+def _inexact(owner: Range, outside: str, inside: str) -> ScheduleError:
+    """The error for a tail whose tiles are not walked from the first to the last."""
+    return ScheduleError(
+        f"range {owner.name}: {outside} is outside {inside}, so its parts must cover exactly "
+        f"{index.spell(owner.extent)}; choose sizes that divide it"
+    )
 
 
 @dataclass
@@ -88,10 +88,13 @@ class _Walker(StatementEmitter):
         outer = [leaf for leaf in leaves if leaf.kind in OUTER]
         inner = [leaf for leaf in leaves if leaf.kind not in OUTER]
         if leaves != outer + inner:
-            raise ScheduleError(
-                f"range {owner.name}: {inner[0].name} is outside {outer[-1].name}, so its parts "
-                f"must cover exactly {index.spell(owner.extent)}; choose sizes that divide it"
-            )
+            raise _inexact(owner, inner[0].name, outer[-1].name)
+        names = [leaf.name for leaf in outer]
+        for statement in self.kernel.statements:
+            walked = [name for name in statement.order if name in names]
+            for found, wanted in zip(walked, names):
+                if found != wanted:
+                    raise _inexact(owner, found, wanted)
         if not outer:
             self.limits[owner.name] = _Limit(owner.extent, not isinstance(owner.extent, int))
             return None

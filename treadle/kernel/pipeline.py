@@ -84,7 +84,7 @@ PASSES = (
         _schedule,
         "statements",
         "statements",
-        "the actions that were written or found, or the heuristic's: tiles, lanes, tasks, what is staged",
+        "the actions written or found, or the heuristic's: tiles, lanes, tasks, what is staged",
     ),
     Pass(
         "lower",

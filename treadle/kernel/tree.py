@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
-from treadle.kernel.kernel import Kernel, Leaf, Stmt, home
+from treadle.kernel.kernel import Kernel, Leaf, ScheduleError, Stmt, home
 
 
 @dataclass
@@ -36,16 +37,27 @@ def grid_of(kernel: Kernel, statement: Stmt) -> tuple[str, ...]:
 
 def phases(kernel: Kernel) -> list[Phase]:
     """The phases in order, each with its loop tree."""
-    found: list[Phase] = []
-    statements = list(kernel.statements)
-    while statements:
-        grid = grid_of(kernel, statements[0])
-        count = 1
-        while count < len(statements) and grid_of(kernel, statements[count]) == grid:
-            count += 1
-        found.append(_phase(kernel, grid, statements[:count]))
-        statements = statements[count:]
-    return found
+    runs = groupby(kernel.statements, key=lambda statement: grid_of(kernel, statement))
+    return [_phase(kernel, grid, list(statements)) for grid, statements in runs]
+
+
+def require_within_phases(kernel: Kernel) -> None:
+    """ScheduleError if a statement reads scratch memory of a task in another phase than it is
+    written in."""
+    phase = 0
+    grid: tuple[str, ...] = ()
+    written: dict[str, int] = {}
+    for statement, names in zip(kernel.statements, kernel.reads):
+        if grid_of(kernel, statement) != grid:
+            phase, grid = phase + 1, grid_of(kernel, statement)
+        for name in names:
+            if written.get(name, phase) != phase and kernel.scratch[name].scope != "root":
+                raise ScheduleError(
+                    f"{statement.name} reads {name} in another phase than it is written in: it "
+                    "must live in scope root"
+                )
+        for target in statement.targets:
+            written[target.arg[0]] = phase
 
 
 def _phase(kernel: Kernel, grid: tuple[str, ...], statements: Sequence[Stmt]) -> Phase:

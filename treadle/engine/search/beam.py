@@ -1,10 +1,10 @@
 """The order in which candidates are tried.
 
 Each round makes the neighbours of the best lists, guesses their times, and measures the most
-promising ones, a batch at a time. A guess is the cost of `cost.py` corrected by what the list that it
-came from was measured to take beside its own cost; so the model's faults that a family of lists
+promising ones, a batch at a time. A guess is the cost of `cost.py`, corrected by what the list that
+it came from was measured to take beside its own cost; so the model's faults that a family of lists
 shares do not matter. Neighbours of lists that were only guessed are made too: a step that gains
-nothing alone (a split) is passed over on the way to one that does.
+nothing alone is passed over on the way to one that does.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from treadle.engine.search.moves import Candidate, neighbours, start
 from treadle.kernel.actions import Action
 from treadle.kernel.kernel import Kernel, ScheduleError
 
-MOST_LINES = 6000  # of code: more is not compiled
-ROUNDS_WITHOUT_GAIN = 5
+MOST_LINES = 2000  # of code, about: more is not compiled
+MOST_SPILLED = 8  # accumulators without a register
+ROUNDS_WITHOUT_GAIN = 8
 GAIN = 0.99  # a new best must take less than this part of the old
-STEPS_AHEAD = 2  # lists only guessed whose neighbours are made, per round, for each of the beam
+AHEAD = 2  # lists only guessed whose neighbours are made, in a round
 
 # seconds of each candidate of a batch, None for one that failed; the best time so far
 Measure = Callable[[Sequence[Candidate], float], Sequence[float | None]]
@@ -82,10 +83,11 @@ class Beam:
     def _grow(self) -> bool:
         """Makes the neighbours of the best lists; False if all of them were made before."""
         grown = False
-        for found in [f for f in self.measured()[: self.width] if not f.expanded]:
+        beam = self.measured()[: self.width]
+        for found in [f for f in beam if not f.expanded][: max(1, self.width // 2)]:
             self._expand(found)
             grown = True
-        for _ in range(STEPS_AHEAD * self.width):
+        for _ in range(AHEAD):
             waiting = (f for f in self.known.values() if f.seconds is None and not f.expanded)
             ahead = min(waiting, key=lambda f: f.guess, default=None)
             if ahead is None or ahead.guess > self.best or self.out_of_time():
@@ -110,7 +112,7 @@ class Beam:
         except ScheduleError:
             self.failed.add(text)
             return
-        if cost.lines > MOST_LINES:
+        if cost.lines > MOST_LINES or cost.spilled > MOST_SPILLED:
             self.failed.add(text)
             return
         guess = cost.cycles * per_cycle

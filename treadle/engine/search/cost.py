@@ -3,10 +3,10 @@
 A model of loops over registers and caches, good enough to say which candidates are worth measuring.
 Per statement, and per depth of its loops:
 
-    operations    two vectors a cycle; what does not move with a loop is done outside of it
+    operations    two units of 32 bytes; what does not move with a loop is done outside of it
     chains        an accumulator takes a new term every 4 cycles
     registers     accumulators beyond those that there are go to memory and come back
-    accesses      two loads and one store a cycle; at a stride each lane is an access of its own
+    accesses      two loads and one store of 32 bytes a cycle; at a stride each lane is one
     caches        the bytes that come from beyond a cache: what is touched inside the outermost loop
                   whose data fit it, times the loops around that one
 
@@ -29,6 +29,9 @@ from treadle.kernel.layout import buffer_offset, layouts
 
 LATENCY = 4  # cycles until an accumulator takes the next term
 LOOP = 1.5  # cycles of a loop beside its body
+UNIT = 32  # bytes that a unit computes, loads or stores in a cycle
+OPERAND = 0.05  # cycles of an access beside its unit: addresses, lines that collide
+LINE_OF_CODE = 20.0  # cycles: code is compiled and fetched once
 LINE = 64  # bytes
 # bytes a cycle that one core gets from beyond its first, its second and the last cache
 BANDWIDTH = (32.0, 14.0, 7.0)
@@ -74,7 +77,7 @@ def estimate(kernel: Kernel) -> Cost:
         spilled = max(spilled, own.spilled)
         tasks = tuple(n for n in statement.order if kernel.leaves[n].kind == "grid")
         phases[tasks] = None
-    cycles += PHASE * sum(bool(tasks) for tasks in phases)
+    cycles += LINE_OF_CODE * lines + PHASE * sum(bool(tasks) for tasks in phases)
     return Cost(cycles, lines, spilled)
 
 
@@ -97,8 +100,12 @@ class _Statement:
         itemsize = statement.targets[0].dtype.itemsize
         width = kernel.target.vector_bytes // max(1, itemsize) or 1
         self.vectors = -(-_size(self.lane.extent) // width) if self.lane else 1
+        self.units = max(1, _size(self.lane.extent) * itemsize // UNIT) if self.lane else 1
         self.spilled = 0
         self.nodes = toposort(tuple(kernel.over_leaves(root) for root in statement.roots))
+        values = [kernel.over_leaves(value) for value in statement.values]
+        fused = statement.monoid == "add"  # a product is part of its addition
+        self.free = {v for v in values if fused and v.op is ops.MUL}
 
     # ---- points ----------------------------------------------------------------------------------
     def _trips(self, depth: int) -> float:
@@ -117,10 +124,11 @@ class _Statement:
         """The number of loops that a value with these leaves is inside of."""
         return max((d for d, n in enumerate(self.loops, start=1) if free & n.bit), default=0)
 
-    def _written(self, free: int) -> int:
-        """How many values of it are written out in the body: vectors, or single numbers."""
+    def _written(self, free: int) -> float:
+        """How many values of it are written out in the body, in units: half registers, or single
+        numbers."""
         count = prod(_size(n.extent) for n in self.unrolled if free & n.bit)
-        return count * (self.vectors if self.lane and free & self.lane.bit else 1)
+        return count * (self.units if self.lane and free & self.lane.bit else 1)
 
     # ---- cycles ----------------------------------------------------------------------------------
     def cycles(self) -> float:
@@ -129,28 +137,28 @@ class _Statement:
         work = [0.0] * (depths + 1)
         reads = [0.0] * (depths + 1)
         writes = [0.0] * (depths + 1)
+        beside = [LOOP] * (depths + 1)
         for node in self.nodes:
-            if node.op.kind == "alu" and node.dtype is not INDEX:
+            if node.op.kind == "alu" and node.dtype is not INDEX and node not in self.free:
                 weight = WEIGHTS.get(node.op.name, 1)
-                free_mul = node in self.statement.values and node.op is ops.MUL
-                if not (free_mul and self.statement.monoid == "add"):  # it is part of the addition
-                    work[self._depth(node.free)] += weight * self._written(node.free)
+                work[self._depth(node.free)] += weight * self._written(node.free)
         everything = sum(n.bit for n in (*self.loops, *self.unrolled))
         everything |= self.lane.bit if self.lane else 0
         chain = 0.0
         if self.statement.monoid is not None:
             work[-1] += self._written(everything) * len(self.statement.values)
             chain = self._chain()
-            spills = self._spills()
+            spills = self._spills() * self.units // self.vectors
             reads[-1] += spills
             writes[-1] += spills
         accesses = self._accesses()
         for access, depth in accesses:
             (writes if access.is_store else reads)[depth] += self._instructions(access)
+            beside[depth] += OPERAND * access.copies(self.unrolled)
         total = 0.0
         for depth in range(depths + 1):
             body = max(work[depth] / 2, reads[depth] / 2, writes[depth])
-            body = max(body, chain if depth == depths else 0.0) + LOOP
+            body = max(body, chain if depth == depths else 0.0) + beside[depth]
             total += self._trips(depth) * body
         memory = self._memory([access for access, _ in accesses])
         tasks = prod(_size(n.extent) for n in self.loops if n.kind == "grid")
@@ -182,13 +190,13 @@ class _Statement:
         if any(name not in self.statement.reduced for name in inner):
             return accumulators
         rows = [_size(n.extent) for n in self.unrolled if n.name not in self.statement.reduced]
-        operands = (self.unrolled and min(rows, default=1)) or 1
+        operands = min(rows, default=1)
         over = accumulators + operands + 1 - self.kernel.target.registers
         self.spilled = max(0, over)
         return 2 * self.spilled
 
     def _instructions(self, access: _Reach) -> float:
-        """Loads or stores in the body."""
+        """Loads or stores in the body, in units."""
         count = float(access.copies(self.unrolled))
         if self.lane is None:
             return count
@@ -196,13 +204,13 @@ class _Statement:
         if step == 0:
             return count
         if step == 1:
-            return count * self.vectors
+            return count * self.units
         return count * _size(self.lane.extent) * 1.5
 
     # ---- memory ----------------------------------------------------------------------------------
     def _accesses(self) -> list[tuple[_Reach, int]]:
         """Every access with the depth of loops that it is inside of."""
-        statement, kernel = self.statement, self.kernel
+        statement = self.statement
         found = []
         for load in loads(statement):
             reach = self._reach(load.src[0], load.src[1 : 1 + load.arg], is_store=False)

@@ -61,7 +61,11 @@ def expected(
 
 
 def _sampled(
-    kernel: Node, store: Node, arrays: Mapping[int, Array], variables: Mapping[str, int], random: Any
+    kernel: Node,
+    store: Node,
+    arrays: Mapping[int, Array],
+    variables: Mapping[str, int],
+    random: Any,
 ) -> Expected:
     axes = store.arg[0]
     free = [n for n in toposort(store) if n.op is ops.RANGE and n.free & store.free]
@@ -103,7 +107,7 @@ def _tolerance(kernel: Node, store: Node, values: Array, summed: int) -> float:
     )
     finite = np.abs(values[np.isfinite(values)])
     scale = float(finite.max()) if finite.size else 0.0
-    steps = 16 + sum(n.op.kind == "alu" for n in nodes) + 4 * summed**0.5
+    steps = 16 + sum(n.op.kind == "alu" for n in nodes) + 4 * float(np.sqrt(summed))
     return coarsest * steps * max(scale, 1e-30)
 
 
@@ -249,6 +253,7 @@ def _fold(monoid: Any, states: list[Array], dtypes: Sequence[Any]) -> list[Array
         shapes = (state.shape[1:] for state in states)
         identity = find(monoid).identity
         return [np.full(s, identity(n, d)) for n, (s, d) in enumerate(zip(shapes, dtypes))]
+    states = list(np.broadcast_arrays(*states))
     while len(states[0]) > 1:
         odd = [state[len(state) // 2 * 2 :] for state in states]
         pairs = [state[0 : len(state) // 2 * 2 : 2] for state in states]

@@ -33,6 +33,7 @@ from treadle.kernel.schedule_text import parse_actions
 
 FINALISTS = 4
 FINAL_ROUNDS = 3
+BEAM_SHARE = 0.85  # of the time: the rest is for the last measurement
 WORTH_IT = 0.98  # what is not faster than this part of the heuristic's time is not taken
 
 
@@ -66,7 +67,6 @@ class Search:
         self.of = disk.digest(self.text, self.target, repr(sorted(self.values.items())))
         self.began = time.perf_counter()
         self.tried = 0
-        self.spent_by_limit = False
 
     def run(self) -> tuned.Result:
         """The result. NotSearched if even the heuristic's list cannot be checked."""
@@ -107,8 +107,8 @@ class Search:
         return time.perf_counter() - self.began
 
     def out_of_time(self) -> bool:
-        """Whether the budget is spent."""
-        return self.passed() > self.seconds
+        """Whether the time for trying candidates is over."""
+        return self.passed() > BEAM_SHARE * self.seconds
 
     def measure(self, batch: Sequence[Candidate], best: float) -> list[float | None]:
         """Seconds of each candidate, None for those that failed: from the journal, or now."""
@@ -189,11 +189,9 @@ def improve(kernels: Iterable[Node], plugin: str) -> None:
     device = next(name for name, value in devices.PLUGINS.items() if value == plugin)
     target = devices.backend(device).target
     wanted = [
-        k
-        for k in kernels
-        if k not in _refused and k.arg is None and tuned.find(k, target) is None
+        k for k in kernels if k not in _refused and k.arg is None and tuned.find(k, target) is None
     ]
-    budget = float(config.BEAM_SECONDS) - _spent
+    budget = config.BEAM_SECONDS.value - _spent
     if not wanted or budget <= 0 or target.kind != "cpu" or not target.vector_bytes:
         return
     began = time.perf_counter()
@@ -208,9 +206,14 @@ def improve(kernels: Iterable[Node], plugin: str) -> None:
                 if left <= 0:
                     break
                 search = Search(
-                    kernel, device, workers, journal, left / (len(wanted) - number), int(config.BEAM)
+                    kernel,
+                    device,
+                    workers,
+                    journal,
+                    left / (len(wanted) - number),
+                    int(config.BEAM),
                 )
-                search.watch = _watched(progress, budget - left, f"kernel {number}")
+                search.watch = watched(progress, budget - left, f"kernel {number}")
                 try:
                     result = search.run()
                 except NotSearched:
@@ -224,9 +227,7 @@ def improve(kernels: Iterable[Node], plugin: str) -> None:
         _spent += time.perf_counter() - began
 
 
-def _watched(
-    progress: Progress, before: float, name: str
-) -> Callable[[float, float, int], None]:
+def watched(progress: Progress, before: float, name: str) -> Callable[[float, float, int], None]:
     """Shows what a search says on a bar. before: the seconds of the searches before it."""
 
     def watch(passed: float, best: float, tried: int) -> None:

@@ -111,6 +111,7 @@ class Trial:
         found = {}
         for position, argument in self.arguments.items():
             dtype, shape = argument.dtype, argument.shape
+            values: Array
             if dtype.is_float:
                 values = random.random(shape, np.float32) * (high - low) + low
             elif dtype.storage.kind == "b":
@@ -218,7 +219,7 @@ def _difference(dtype: DType, got: Array, wanted: Array) -> float:
 
 
 def _index_limits(kernel: Node, variables: Mapping[str, int]) -> dict[int, int]:
-    """For each integer buffer that indices are read from, the size that they are checked against."""
+    """For each buffer that indices are read from, the size that they are checked against."""
     limits: dict[int, int] = {}
     for node in toposort(kernel):
         if node.op is ops.CHECK:

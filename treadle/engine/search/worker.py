@@ -1,17 +1,19 @@
 """The process that compiles candidates, or runs and times them. It may crash, hang or be killed.
 
-Requests come as JSON, a line each, on the standard input, and are answered likewise:
+A first line {} says that it is there. Requests come as JSON, a line each, on the standard input,
+and are answered likewise:
 
     {"do": "compile", "kernel": text, "actions": text, "file": path}      -> {"lines": n}
     {"do": "time", "kernel": text, "variables": {}, "file": path, "best": seconds, "cold": false}
-                                       -> {"seconds": s, "check": words}, or with "cold_seconds" too
+                                       -> {"seconds": s, "check": words, "cold_seconds": if asked}
 
-A failure is answered by {"failed": kind, "why": words}. The file of a candidate has what launches it
-in its first line, and its code after that.
+A failure is answered by {"failed": kind, "why": words}. The file of a candidate has what launches
+it in its first line, and its code after that.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -98,12 +100,16 @@ def answer(desk: Desk, request: dict[str, Any]) -> dict[str, Any]:
         return {"failed": "unknown", "why": str(error)}
     except MemoryError as error:
         return {"failed": "memory", "why": str(error) or "no memory"}
-    except Exception as error:  # a candidate may find any fault there is; it must not end the search
+    except (
+        Exception
+    ) as error:  # a candidate may find any fault there is; it must not end the search
         return {"failed": "error", "why": f"{type(error).__name__}: {error}"}
 
 
 def serve(desk: Desk, requests: IO[str], answers: IO[str]) -> None:
-    """Answers requests until there are none."""
+    """Says that it is there, then answers requests until there are none."""
+    answers.write("{}\n")
+    answers.flush()
     for line in requests:
         answers.write(json.dumps(answer(desk, json.loads(line))) + "\n")
         answers.flush()
@@ -111,10 +117,8 @@ def serve(desk: Desk, requests: IO[str], answers: IO[str]) -> None:
 
 def volunteer() -> None:
     """If memory runs out, this process is the one to be killed."""
-    try:
+    with contextlib.suppress(OSError):  # only Linux has it
         Path("/proc/self/oom_score_adj").write_text("1000")
-    except OSError:
-        pass  # only Linux has it
 
 
 def main(device: str, make: Callable[[str], Desk] = Desk) -> None:

@@ -8,6 +8,7 @@ candidate that it was at is lost.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -36,6 +37,12 @@ def command(device: str) -> list[str]:
     return [sys.executable, "-m", "treadle.engine.search.worker", device]
 
 
+def with_path(folder: Path) -> dict[str, str]:
+    """The environment of this process, with modules of a folder first."""
+    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path}
+
+
 class Worker:
     """One process, started when it is first asked. argv: what it is."""
 
@@ -48,11 +55,13 @@ class Worker:
     def ask(self, request: Answer, seconds: float) -> Answer:
         """The answer to a request; {"failed": "crash"} or {"failed": "hang"} if there is none in
         this time."""
-        if self.process is None:
+        starting = self.process is None
+        if starting:
             self._start()
-            seconds += START_SECONDS
         assert self.process is not None and self.process.stdin is not None
         try:
+            if starting and self.answers.get(timeout=START_SECONDS) is None:
+                raise OSError("it ended before it said that it is there")
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
             line = self.answers.get(timeout=seconds)
@@ -70,8 +79,6 @@ class Worker:
 
     def _start(self) -> None:
         self.restarts += 1
-        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-        environment = {**os.environ, "PYTHONPATH": path, "DEBUG": "0", "TREADLE_DEBUG": "0"}
         self.process = subprocess.Popen(
             self.argv,
             stdin=subprocess.PIPE,
@@ -79,7 +86,7 @@ class Worker:
             stderr=subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
-            env=environment,
+            env={**with_path(ROOT), "DEBUG": "0", "TREADLE_DEBUG": "0"},
         )
         self.answers = queue.Queue()
         threading.Thread(
@@ -92,26 +99,18 @@ class Worker:
             self.process.kill()
             self.process.wait()
             for stream in (self.process.stdin, self.process.stdout):
-                if stream is not None:
-                    _close(stream)
+                with contextlib.suppress(OSError):  # what was not written yet goes nowhere
+                    if stream is not None:
+                        stream.close()
             self.process = None
 
 
 def _listen(stream: Any, answers: queue.Queue[str | None]) -> None:
     """Puts every line of a process into a queue, and None at its end."""
-    try:
+    with contextlib.suppress(ValueError):  # it was closed meanwhile
         for line in stream:
             answers.put(line)
-    except ValueError:
-        pass  # it was closed meanwhile
     answers.put(None)
-
-
-def _close(stream: Any) -> None:
-    try:
-        stream.close()
-    except OSError:
-        pass  # what was not written yet goes nowhere
 
 
 class Workers:
