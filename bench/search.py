@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from environment import machine
-from timing import table
+from treadle.tools.bench.timing import table
 
 from treadle import Tensor
 from treadle.engine.realize import prepare

@@ -470,6 +470,7 @@ def changed_format(monkeypatch):
 CODE_KNOBS = [name for name, knob in config.KNOBS.items() if knob.changes_code]
 
 
+@pytest.mark.filterwarnings("ignore:other has no tuned schedules")
 @pytest.mark.parametrize("name", CODE_KNOBS)
 def test_a_knob_that_changes_code_is_a_miss(name, tmp_path):
     with config.CACHE_DIR.set(str(tmp_path)):

@@ -372,10 +372,10 @@ def test_a_result_in_a_file_is_used_and_explained(fresh: Path) -> None:
     tuned.append(path, a_result(1e-3, "grid i", text.show(kernel_of(Tensor(X).sum(1)))))
     with config.TUNED.set(str(path)):
         said = explain(Tensor(X).sum(1))
-        assert f"schedule: found by search, 2.00 times as fast: {path}" in said
+        assert f"# found by search, 2.00 times as fast: {path}" in said
         assert "grid i" in said
         np.testing.assert_allclose(Tensor(X).sum(1).numpy(), X.sum(1), rtol=1e-5)
-    assert "schedule: by the heuristic" in explain(Tensor(X).sum(1))
+    assert "# by the heuristic" in explain(Tensor(X).sum(1))
 
 
 @pytest.mark.parametrize("actions", ["grid nothing", "no action at all"])

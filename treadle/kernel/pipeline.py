@@ -40,8 +40,8 @@ class Lowered:
 
     chunks: per function, into how many pieces its tasks are worth cutting (1: run it alone; 0: as
     many as there are tasks). scratch: the bytes of each buffer that the caller provides; they are
-    the ARG parameters at the positions after the kernel's own buffers. kernel, actions, origin: what
-    was scheduled, how, and who said so, to show.
+    the ARG parameters at the positions after the kernel's own buffers. kernel, actions, origin:
+    what was scheduled, how, and who said so, to show.
     """
 
     functions: tuple[Function, ...]

@@ -59,7 +59,7 @@ def _program_text(program: Program, source: bool) -> str:
 def _kernel_text(sink: Node, lowered: Any) -> str:
     """A kernel as a node, its schedule as actions, and the loops that they make."""
     words = map(str, (*lowered.actions, lowered.kernel))
-    return text.show(sink) + f"schedule: {lowered.origin}\n" + "\n".join(words)
+    return text.show(sink) + f"schedule:\n# {lowered.origin}\n" + "\n".join(words)
 
 
 def _summary(program: Program) -> str:

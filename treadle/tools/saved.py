@@ -102,6 +102,8 @@ def _actions(lines: list[str], number: int) -> tuple[int, list[str]]:
     if number >= len(lines) or lines[number] != "schedule:":
         return number, []
     number += 1
+    while number < len(lines) and lines[number].startswith("#"):  # who said so
+        number += 1
     first = number
     while number < len(lines) and lines[number] and _is_action(lines[number]):
         number += 1
