@@ -115,7 +115,7 @@ def _doubled(name: str, x: Node, lengths: Lengths, given: Any) -> int:
 
 def _scale(name: str, norm: Any, n: int, direction: int) -> float:
     """The factor of one transform of length n."""
-    if norm not in NORMS:
+    if not isinstance(norm, str | None) or norm not in NORMS:
         raise ValueError(f"{name}: norm is 'backward', 'ortho' or 'forward', not {norm!r}")
     return float(n ** NORMS[norm][direction])
 

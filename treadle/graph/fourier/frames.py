@@ -20,6 +20,9 @@ def _sizes(
     name: str, n_fft: int, hop_length: int | None, win_length: int | None, taper: Node | None
 ) -> tuple[int, int]:
     """The distance of frames, and the length of the window."""
+    for what, given in (("n_fft", n_fft), ("hop_length", hop_length), ("win_length", win_length)):
+        if given is not None and type(given) is not int:
+            raise TypeError(f"{name}: {what} is an int, not {shapes.words(given)}")
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
     if n_fft < 1 or hop < 1 or not 1 <= width <= n_fft:
@@ -80,6 +83,8 @@ def stft(
         else mul(framed, _taper(window, n_fft, width, signals))
     )
     half = not tapered.dtype.is_complex if onesided is None else onesided
+    if half and tapered.dtype.is_complex:
+        raise ValueError("stft: a complex signal has two sides of frequencies: onesided=False")
     function = axes.rfft if half else axes.fft
     found = transpose(function(tapered, norm="ortho" if normalized else None), -1, -2)
     return found if return_complex else stack([real(found), imag(found)], dim=-1)
