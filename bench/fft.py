@@ -3,8 +3,8 @@
     python bench/fft.py [case ..]
 
 Ours are captured functions, which keep their tables of roots of unity, as PyTorch's plans are kept;
-PyTorch writes into an array that is there. A ratio is our time divided by PyTorch's, of medians and,
-which says more on a machine that others use too, of the least times.
+PyTorch writes into an array that is there. A ratio is our time divided by PyTorch's, of medians,
+and of the least times, which say more on a machine that others use too.
 """
 
 from __future__ import annotations
