@@ -39,7 +39,7 @@ def half(x: Node, scale: float = 1.0) -> Node:
     h = n // 2
     if not _packed(n):
         return narrow(transform(x, scale), TIME, 0, h + 1)
-    pairs = permute(reshape(x, (batch, h, 2, inside)), (0, 2, 1, 3))
+    pairs = contiguous(permute(reshape(x, (batch, h, 2, inside)), (0, 2, 1, 3)))
     z = contiguous(transform(pairs, scale / 2))
     z = cat([z, narrow(z, TIME, 0, 1)], dim=TIME)
     other = conjugate(flip(z, TIME))
