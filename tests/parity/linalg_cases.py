@@ -69,5 +69,6 @@ LINALG: dict[str, list[Case]] = {
     ],
     "triangular_solve": [Case((B, A), **part("triangular_solve", 0, False, True))],
     "qr": [Case((TALL,), **part("qr", 0)), Case((TALL,), **part("qr", 1))],
+    "orgqr": [Case((TALL, RNG.normal(size=3)))],
     "svd": [Case((TALL,), **squared(number)) for number in range(3)],
 }
