@@ -1,8 +1,10 @@
-"""Floats of eight bits: stored, moved and cast; never computed with.
+"""What no backend knows: floats of eight bits, and a cast to bfloat16 that rounds once.
 
-Before a graph is scheduled, tensors of a float8 become tensors of their codes, uint8. What only
-moves elements moves the codes; whatever computes decodes them to float32 and encodes the result,
-rounded once. So no backend knows of these dtypes.
+float8 is stored, moved and cast; never computed with. Before a graph is scheduled, tensors of a
+float8 become tensors of their codes, uint8. What only moves elements moves the codes; whatever
+computes decodes them to float32 and encodes the result, rounded once.
+
+Backends make a bfloat16 of a float32. What has more digits is rounded to odd first.
 """
 
 from __future__ import annotations
@@ -13,9 +15,13 @@ from typing import Any
 from treadle.graph.build import alu, bitcast, cast, const, where
 from treadle.ir import ops
 from treadle.ir.dtype import (
+    EXACT_INT,
     FLOAT8,
     FORMATS,
+    ODD_FLOAT,
+    ODD_INT,
     DType,
+    bfloat16,
     float32,
     float64,
     int32,
@@ -27,6 +33,7 @@ from treadle.ir.dtype import (
 from treadle.ir.node import Node, toposort
 
 _NARROW = frozenset(FLOAT8)
+_LONG = frozenset((float64, int32, int64, uint32, uint64))  # with more digits than a float32
 # what puts elements elsewhere and leaves them as they are
 _MOVES = frozenset((ops.GATHER, ops.CONTIGUOUS, ops.COPY, ops.UPDATE, ops.AGAIN, ops.STOP))
 _LEAVES = frozenset((ops.BUFFER, ops.SCALAR, ops.PLACEHOLDER))
@@ -34,14 +41,19 @@ _LOOPS = frozenset((ops.SCAN, ops.WHILE, ops.COND))
 
 
 def widened(roots: Sequence[Node]) -> list[Node]:
-    """The roots with float8 tensors as their codes, in uint8; the same roots if there are none."""
+    """The roots with float8 tensors as their codes, in uint8, and every cast rounding once; the
+    same roots if there is neither."""
     order = toposort(roots)
-    if all(_plain(node) for node in order):
+    if all(_plain(node) and not _is_long_cast(node) for node in order):
         return list(roots)
     done: dict[Node, Node] = {}
     for node in order:
         done[node] = _lowered(node, [done[source] for source in node.src])
     return [done[root] for root in roots]
+
+
+def _is_long_cast(node: Node) -> bool:
+    return node.dtype is bfloat16 and node.op is ops.CAST and node.src[0].dtype in _LONG
 
 
 def _plain(node: Node) -> bool:
@@ -63,6 +75,8 @@ def _lowered(node: Node, sources: Sequence[Node]) -> Node:
         return Node(op, _stored(dtype), tuple(sources), _bodies(node.arg))
     if op is ops.OUT:
         return _output(node, sources[0])
+    if _is_long_cast(node):
+        return cast(cast(_odd_float64(sources[0]), float32), bfloat16)
     if _plain(node) and all(map(_plain, node.src)):
         return node.with_src(tuple(sources))
     if op is ops.KERNEL:
@@ -117,6 +131,23 @@ def _bodies(arg: Any) -> Any:
             for part in arg
         ]
     )
+
+
+# ---- bfloat16 ------------------------------------------------------------------------------------
+def _odd_float64(x: Node) -> Node:
+    """A float64 of few digits, rounded to odd; `ir/dtype.py` says why, and does it to arrays."""
+    if x.dtype in (int64, uint64):
+        size = alu(ops.ABS, x) if x.dtype is int64 else x  # of the least int64: below 0
+        small = alu(ops.LT, bitcast(size, uint64), EXACT_INT)
+        x = where(small, x, _odd(x, ODD_INT))
+    return bitcast(_odd(bitcast(cast(x, float64), uint64), ODD_FLOAT), float64)
+
+
+def _odd(whole: Node, lost: int) -> Node:
+    """Integers without their last bits; the last one kept is 1 where one of these was."""
+    rest = alu(ops.AND, whole, (1 << lost) - 1)
+    kept = alu(ops.SUB, whole, rest)
+    return alu(ops.OR, kept, where(alu(ops.NE, rest, 0), 1 << lost, const(0, whole.dtype)))
 
 
 # ---- codes ---------------------------------------------------------------------------------------

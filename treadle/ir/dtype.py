@@ -107,10 +107,30 @@ class DType:
             return 448.0 if self.name == "float8_e4m3" else float("inf")
         return True if self.kind == "b" else (1 << (self.bits - (self.kind != "u"))) - 1
 
+    @property
+    def eps(self) -> float:
+        """The distance from 1 to the next number of a floating type."""
+        return math.ldexp(1.0, -_DIGITS[self.name][0])
+
+    @property
+    def largest(self) -> float:
+        """The greatest finite number of a floating type."""
+        if math.isfinite(self.max):  # its greatest pattern is NaN, and there is no infinity
+            return float(self.max)
+        digits, exponent, _ = _DIGITS[self.name]
+        return math.ldexp(2.0 - 2.0**-digits, exponent)
+
+    @property
+    def smallest_normal(self) -> float:
+        """The least number above 0 of a floating type that has all its digits."""
+        return math.ldexp(1.0, _DIGITS[self.name][2])
+
     def to_bits(self, value: int | float | bool) -> int:
         """The value as constants hold it: floats as their bit pattern, so that 0.0 is not -0.0
         and NaN equals itself; integers and bools as the Python int, wrapped to the width."""
         if self.kind == "f":
+            if isinstance(value, int) and self.bits < 64:
+                value = _odd_int(value)
             return _float_bits(self, float(value))
         if self.kind == "b":
             return int(bool(value))
@@ -168,6 +188,11 @@ _STORAGE |= {d.name: np.dtype("uint8") for d in FLOAT8}
 _STORAGE |= {d.name: np.dtype(d.name) for d in COMPLEX}
 _PARTS = {"complex64": float32, "complex128": float64}
 _COMPUTE = {d.name: np.dtype("float32") for d in (bfloat16, *FLOAT8)}
+# bits of the fraction, the greatest exponent, the least of a normal number
+_DIGITS = {
+    "float8_e4m3": (3, 8, -6), "float8_e5m2": (2, 15, -14), "float16": (10, 15, -14),
+    "bfloat16": (7, 127, -126), "float32": (23, 127, -126), "float64": (52, 1023, -1022),
+}  # fmt: skip
 
 
 class Format8(NamedTuple):
@@ -236,23 +261,48 @@ def _float8_codes(dtype: DType, values: np.ndarray) -> np.ndarray:
     return np.where(np.signbit(values), codes | 0x80, codes).astype(np.uint8)
 
 
+# Rounding twice errs where the first rounding makes a tie. It does not if it rounds *to odd*: to a
+# number of at least two digits more than the second one keeps, whose last digit is 1 wherever
+# anything was lost; then no tie appears that was none.
+ODD_INT = 11  # bits of a 64-bit integer that a float64 may not hold
+EXACT_INT = 1 << 53  # from here on
+ODD_FLOAT = 41  # bits of a float64 after which a bfloat16 has 3 to spare, denormals included
+
+
+def _odd_int(value: int) -> int:
+    """An int with at most 53 binary digits, rounded to odd."""
+    lost = max(0, abs(value).bit_length() - 53)
+    kept = value >> lost
+    return (kept | (kept << lost != value)) << lost
+
+
+def odd_float64(values: np.ndarray) -> np.ndarray:
+    """Integers or floats as float64 of the few digits that keep a rounding to bfloat16 right."""
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+        small = np.abs(values).view(np.uint64) < EXACT_INT  # the least int64 stays: above
+        values = np.where(small, values, _odd(values, ODD_INT))
+    wide = np.asarray(values, dtype=np.float64)
+    return _odd(wide.view(np.uint64), ODD_FLOAT).view(np.float64)
+
+
+def _odd(whole: np.ndarray, lost: int) -> np.ndarray:
+    """Integers without their last bits; the last one kept is 1 where one of these was."""
+    unit = whole.dtype.type(1 << lost)
+    rest = whole & (unit - whole.dtype.type(1))
+    return np.asarray((whole - rest) | np.where(rest != 0, unit, whole.dtype.type(0)))
+
+
 def _float_bits(dtype: DType, value: float) -> int:
-    """The bit pattern of a float: rounded to nearest, ties to even, to infinity past the greatest;
-    bfloat16 through float32."""
-    if dtype.bits == 8:
-        return int(_float8_codes(dtype, np.asarray(value)))
-    brain = dtype.scalar is bfloat16
-    number, integer = _PACKED[32 if brain else dtype.bits]
+    """The bit pattern of a float: rounded to nearest, ties to even, to infinity past the
+    greatest."""
+    if dtype.bits == 8 or dtype.scalar is bfloat16:
+        return int(from_compute(dtype, np.asarray(value, dtype=np.float64)))
+    number, integer = _PACKED[dtype.bits]
     try:
         packed = number.pack(value)
     except OverflowError:
         packed = number.pack(math.copysign(math.inf, value))
-    bits = cast(int, integer.unpack(packed)[0])
-    if not brain:
-        return bits
-    if math.isnan(value):
-        return bits >> 16 | 0x40
-    return (bits + (bits >> 16 & 1) + 0x7FFF) >> 16
+    return cast(int, integer.unpack(packed)[0])
 
 
 def from_name(text: str) -> DType:
@@ -284,12 +334,16 @@ def to_compute(dtype: DType, stored: np.ndarray) -> np.ndarray:
 
 
 def from_compute(dtype: DType, values: np.ndarray) -> np.ndarray:
-    """Computed values as they are stored: bfloat16 and float8 round to nearest, ties to even."""
+    """Computed values as they are stored: bfloat16 and float8 round to nearest once, ties to even,
+    also from float64 (bfloat16 from integers, too)."""
     if dtype.scalar in FORMATS:
         return _float8_codes(dtype, values)
     if dtype.scalar is not bfloat16:
         return values
-    bits = np.asarray(values, dtype=np.float32).view(np.uint32)
+    if values.dtype != np.float32:
+        values = odd_float64(values)
+    with np.errstate(over="ignore"):  # to infinity
+        bits = np.asarray(values, dtype=np.float32).view(np.uint32)
     rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) >> 16
     return np.where(np.isnan(values), (bits >> 16) | 0x40, rounded).astype(np.uint16)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from treadle.ir.dtype import DType, from_compute, to_compute
+from treadle.ir.dtype import DType, bfloat16, from_compute, to_compute
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Function = Callable[..., Any]  # of arrays, to an array
@@ -108,6 +108,8 @@ def cast(values: Array, source: DType, target: DType) -> Array:
     if target.is_float and target.bits == 8:  # rounded once, also from float64 and integers
         wide = values if values.dtype.kind == "f" else values.astype(np.float64)
         return to_compute(target, from_compute(target, wide))
+    if target.scalar is bfloat16:
+        return to_compute(target, from_compute(target, values))
     return values.astype(target.compute)
 
 
