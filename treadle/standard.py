@@ -6,7 +6,6 @@ https://data-apis.org/array-api/2024.12
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -182,22 +181,12 @@ class finfo:
 
     def __init__(self, type: Any, /) -> None:
         own = _dtype_of(type).real
-        if own not in DIGITS:
+        if not own.is_float:
             raise TypeError(f"finfo is of floating dtypes, not {own}; iinfo is of integers")
-        digits, exponent, least = DIGITS[own]
-        most = math.ldexp(2.0 - 2.0**-digits, exponent)
-        if math.isfinite(own.max):  # its greatest pattern is NaN, and there is no infinity
-            most = float(own.max)
-        values = (own.bits, 2.0**-digits, most, -most, 2.0**least, own)
+        most = own.largest
+        values = (own.bits, own.eps, most, -most, own.smallest_normal, own)
         for name, value in zip(self.__dataclass_fields__, values):
             object.__setattr__(self, name, value)
-
-
-# bits of the fraction, greatest exponent, least of a normal number
-DIGITS = {
-    dt.float8_e4m3: (3, 8, -6), dt.float8_e5m2: (2, 15, -14), dt.float16: (10, 15, -14),
-    dt.bfloat16: (7, 127, -126), dt.float32: (23, 127, -126), dt.float64: (52, 1023, -1022),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -149,11 +149,14 @@ def rrelu(
 @public("threshold", source="PyTorch")
 def threshold(x: Node, threshold: float, value: float) -> Node:
     """x where it is above `threshold`, else `value`, in the dtype of x; NaN stays NaN.
+    OverflowError for an int that does not fit it.
 
     >>> Tensor([1.0, 2.0, 3.0]).threshold(1.5, 0.0)
     Tensor([0., 2., 3.])
     """
     node = node_of(x)
+    if isinstance(value, int) and node.dtype.is_int:
+        return where(le(node, threshold), value, node)
     return where(le(node, threshold), cast(node_of(value), node.dtype), node)
 
 
@@ -342,8 +345,7 @@ def softmin(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
     >>> Tensor([0.0, 0.0, 1000.0]).softmin()
     Tensor([0.5, 0.5, 0. ])
     """
-    negative = neg(x)
-    return softmax(as_float(negative if dtype is None else cast(negative, dtype)), dim)
+    return softmax(neg(as_float(x) if dtype is None else as_float(cast(x, dtype))), dim)
 
 
 @public("glu", source="PyTorch")

@@ -136,7 +136,8 @@ def operands(*xs: Operand) -> tuple[Node, ...]:
             [const(x, common) if isinstance(x, SCALARS) else cast(node_of(x), common) for x in xs]
         )
     except OverflowError as error:
-        hint = ": cast the tensor to a wider dtype first" if common.is_int else ""
+        wider = "a float" if common.bits == 64 else "a wider"
+        hint = f": cast the tensor to {wider} dtype first" if common.is_int else ""
         raise OverflowError(f"{error}{hint}") from None
 
 
@@ -166,7 +167,8 @@ def alu(op: Op, *xs: Operand, dtype: DType | None = None) -> Node:
         if source.kind == "c" and on_pairs(op):
             return ON_PAIRS[op](nodes, given)
         allowed = ", ".join(_KINDS[kind] for kind in op.accepts if kind != "x")
-        raise TypeError(f"{_WORDS.get(op.name, op.name)} is for {allowed}, not for {source}")
+        word = _WORDS.get(op.name, op.name)
+        raise TypeError(f"{word} is for {allowed}, not for {source}: cast the tensor first")
     folded = _fold(op, nodes)
     if folded is not None:
         return folded

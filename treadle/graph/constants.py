@@ -41,7 +41,7 @@ def _scalar(value: bool | int | float, dtype: DType, negative_zero: bool) -> Nod
             raise OverflowError(f"{value} does not fit {dtype} ({dtype.min} to {dtype.max})")
     elif dtype.is_float and not isinstance(value, float):
         try:
-            value = float(value)
+            float(value)
         except OverflowError:
             number = f"{str(value)[:12]}.."
             raise OverflowError(f"the int {number} is too large for a float") from None

@@ -78,7 +78,7 @@ def _prepared(
     the type that sums are carried in."""
     x, weight = operands(x, weight)
     if x.dtype is bool_:
-        raise TypeError(f"{name} is for numbers, not for bool")
+        raise TypeError(f"{name} is for numbers, not for bool: cast the tensors first")
     if len(weight.shape) != count + 2:
         raise ValueError(
             f"{name}: the weight has shape {shapes.text(weight.shape)}; it must have {count + 2} "

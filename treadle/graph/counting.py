@@ -261,7 +261,9 @@ def bincount(x: Node, weights: Node | None = None, minlength: int = 0, *, read: 
     >>> Tensor([1, 1, 3]).bincount()
     Tensor([0, 2, 0, 1])
     """
-    if len(x.shape) != 1 or not (x.dtype.is_int or x.dtype is bool_):
+    if not (x.dtype.is_int or x.dtype is bool_):
+        raise TypeError(f"bincount: counts integers, not {x.dtype}: cast the tensor first")
+    if len(x.shape) != 1:
         raise ValueError(f"bincount: takes a row of integers, not {shapes.words(x)}")
     if minlength < 0:
         raise ValueError(f"bincount: minlength is 0 or more, not {minlength}")
@@ -379,7 +381,9 @@ def multinomial(x: Node, num_samples: int, replacement: bool = False, *, random_
     >>> Tensor([0.0, 1.0, 0.0]).multinomial(1)
     Tensor([1])
     """
-    if not x.dtype.is_float or len(x.shape) not in (1, 2):
+    if not x.dtype.is_float:
+        raise TypeError(f"multinomial: probabilities are floats, not {x.dtype}: cast them first")
+    if len(x.shape) not in (1, 2):
         raise ValueError(f"multinomial: takes a row or a matrix of floats, not {shapes.words(x)}")
     size = x.shape[-1]
     if num_samples < 1 or (not replacement and shapes.at_most(num_samples, size) is not True):

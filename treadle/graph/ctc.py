@@ -73,10 +73,12 @@ def ctc_loss(
     0.8432
     """
     check_reduction("ctc_loss", reduction)
-    if not x.dtype.is_float or len(x.shape) not in (2, 3):
+    if not x.dtype.is_float:
+        raise TypeError(f"ctc_loss: the scores are {x.dtype}; they must be floating")
+    if len(x.shape) not in (2, 3):
         raise ValueError(
-            f"ctc_loss: x is {x.dtype} of shape {text(x.shape)}; it must be floating, (time, "
-            "batch, classes) or (time, classes)"
+            f"ctc_loss: x has the shape {text(x.shape)}; it must be (time, batch, classes) or "
+            "(time, classes)"
         )
     single = len(x.shape) == 2
     if single:

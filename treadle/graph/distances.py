@@ -50,7 +50,7 @@ from treadle.ir.node import Node
 
 def _together(*xs: Operand) -> tuple[DType, list[Node]]:
     """(dtype of the result, the tensors in the type to compute in). They may broadcast."""
-    nodes = operands(*[as_float(x) for x in xs])
+    nodes = [as_float(x) for x in operands(*xs)]  # labels that are integers decide nothing
     wide = nodes[0].dtype.accumulator
     return nodes[0].dtype, [cast(node, wide) for node in nodes]
 

@@ -431,7 +431,9 @@ def isinf(x: Operand) -> Node:
     Tensor([False,  True, False])
     """
     node = node_of(x)
-    return eq(abs_(node), math.inf) if node.dtype.is_float else const(False, bool_, node.shape)
+    if node.dtype.max != math.inf:  # integers, and the float8 that has no infinities
+        return const(False, bool_, node.shape)
+    return eq(abs_(node), math.inf)
 
 
 @public("isfinite", source="PyTorch", namespace=True, gradient="int")
@@ -442,12 +444,15 @@ def isfinite(x: Operand) -> Node:
     Tensor([ True, False, False])
     """
     node = node_of(x)
-    return lt(abs_(node), math.inf) if node.dtype.is_float else const(True, bool_, node.shape)
+    if not node.dtype.is_float:
+        return const(True, bool_, node.shape)
+    has_infinity = node.dtype.max == math.inf
+    return lt(abs_(node), math.inf) if has_infinity else eq(node, node)
 
 
 # ---- logic and bits ------------------------------------------------------------------------------
 def _truth(x: Operand) -> Node:
-    return cast(node_of(x), bool_)
+    return const(x, bool_) if isinstance(x, int) else cast(node_of(x), bool_)
 
 
 @public("logical_not", source="PyTorch", namespace=True, gradient="int")

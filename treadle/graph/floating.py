@@ -6,7 +6,6 @@ All broadcast and promote. Integers and bools become float32 where a function is
 from __future__ import annotations
 
 import math
-import sys
 
 from treadle.graph.build import (
     Operand,
@@ -133,15 +132,6 @@ def frac(x: Operand) -> Node:
     return sub(node, alu(ops.TRUNC, node))
 
 
-# the greatest finite number of each type
-_LARGEST = {
-    "float16": 65504.0,
-    "bfloat16": (2 - 2.0**-7) * 2.0**127,
-    "float32": (2 - 2.0**-23) * 2.0**127,
-    "float64": sys.float_info.max,
-}
-
-
 @public("nan_to_num", source="PyTorch")
 def nan_to_num(
     x: Operand, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
@@ -155,10 +145,10 @@ def nan_to_num(
     node = node_of(x)
     if not node.dtype.is_float:
         return node
-    largest = _LARGEST[node.dtype.name]
+    largest = node.dtype.largest
     top = largest if posinf is None else posinf
     bottom = -largest if neginf is None else neginf
-    result = where(eq(node, math.inf), top, where(eq(node, -math.inf), bottom, node))
+    result = where(isposinf(node), top, where(isneginf(node), bottom, node))
     return where(isnan(node), 0.0 if nan is None else nan, result)
 
 
@@ -185,7 +175,9 @@ def isneginf(x: Operand) -> Node:
 
 def _is_infinity(x: Operand, infinity: float) -> Node:
     node = node_of(x)
-    return eq(node, infinity) if node.dtype.is_float else const(False, bool_, node.shape)
+    if node.dtype.max != math.inf:
+        return const(False, bool_, node.shape)
+    return eq(node, infinity)
 
 
 # ---- nearly equal --------------------------------------------------------------------------------

@@ -101,11 +101,8 @@ def rms_norm(
     wide = cast(x, x.dtype.accumulator)
     count = dim_value(shapes.total(shape), wide.dtype)
     power = div(reduce("add", square(wide), axes, True), count)
-    scale = rsqrt(add(power, _EPSILON[x.dtype.name] if eps is None else eps))
+    scale = rsqrt(add(power, x.dtype.eps if eps is None else eps))
     return cast(_scaled(mul(wide, scale), weight, None, shape), x.dtype)
-
-
-_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
 def _channel_axis(name: str, x: Node) -> None:

@@ -31,6 +31,7 @@ from treadle.graph.elementwise import (
     add,
     div,
     eq,
+    floats,
     lt,
     maximum,
     minimum,
@@ -231,12 +232,12 @@ def norm(
 
 @public("dist", source="PyTorch")
 def dist(x: Node, other: Node, p: int | float = 2) -> Node:
-    """The p-norm of x - other, of all elements; the two broadcast.
+    """The p-norm of x - other, of all elements; the two broadcast. Of integers in float32.
 
     >>> Tensor([1.0, 2.0]).dist(Tensor([4.0, 6.0]))
     Tensor(5.)
     """
-    return norm(sub(x, other), p)
+    return norm(sub(*floats(x, other)), p)
 
 
 @rounded_once
