@@ -242,10 +242,11 @@ def _said_plainly(gives: dict[str, str]) -> dict[str, str]:
     """With the dtype of a result by name, and not as "own", where other dtypes give it, too."""
     parts = {dtype: words.split() for dtype, words in gives.items()}
     for number in range(max(map(len, parts.values()), default=0)):
-        named = {words[number] for words in parts.values()} - {"own"}
+        said = [words[number] for words in parts.values()]
         own = {dtype for dtype, words in parts.items() if words[number] == "own"}
-        for dtype in own & named:
-            if len(own) == 1 or not dt.BY_NAME[dtype].is_float:
+        for dtype in own & set(said):
+            several = said.count(dtype) > 1 and not dt.BY_NAME[dtype].is_float
+            if several or len(own) == 1:
                 parts[dtype][number] = dtype
     return {dtype: " ".join(words) for dtype, words in parts.items()}
 

@@ -415,8 +415,9 @@ copysign     1 -0 -1, -1 0 1, inf -1 -inf, 0 -1 -0
 divide       nan 1 nan, inf inf nan, inf -inf nan, 0 0 nan, 0 -0 nan, 0 1 0, -0 1 -0, 0 -1 -0,
              1 0 inf, 1 -0 -inf, -1 0 -inf, -1 -0 inf, inf 2 inf, inf -2 -inf, -inf 2 -inf,
              2 inf 0, 2 -inf -0, -2 inf -0, -2 -inf 0
-floor_divide nan 1 nan, inf inf nan, 0 0 nan, 0 1 0, 0 -1 -0, 1 0 inf, 1 -0 -inf,
-             2 inf 0
+floor_divide nan 1 nan, 1 nan nan, inf inf nan, inf -inf nan, -inf inf nan, 0 0 nan, 0 -0 nan,
+             0 1 0, -0 1 -0, 0 -1 -0, -0 -1 0, 1 0 inf, 1 -0 -inf, -1 0 -inf, -1 -0 inf,
+             2 inf 0, 2 -inf -1, -2 inf -1, -2 -inf 0, 5 2 2, -5 2 -3, 5 -2 -3, -5 -2 2
 hypot        inf nan inf, nan -inf inf, nan 1 nan, 0 -3 3, -inf 0 inf
 logaddexp    nan 1 nan, inf nan nan, inf 1 inf, 1 inf inf
 maximum      nan 1 nan, 1 nan nan, inf 1 inf
@@ -428,8 +429,9 @@ pow          2 nan nan, 1 nan 1, nan 0 1, nan -0 1, 2 0 1, nan 2 nan, 2 inf inf,
              -2 inf inf, 1 inf 1, -1 inf 1, -1 -inf 1, 0.5 inf 0, 0.5 -inf inf, inf 2 inf,
              inf -2 0, -inf 3 -inf, -inf 2 inf, -inf -3 -0, -inf -2 0, 0 2 0, 0 -2 inf, -0 3 -0,
              -0 2 0, -0 -3 -inf, -0 -2 inf, -2 0.5 nan
-remainder    nan 1 nan, inf 2 nan, 1 0 nan, 0 2 0, 2 inf 2, -2 -inf -2, -2 inf inf,
-             2 -inf -inf
+remainder    nan 1 nan, 1 nan nan, inf 2 nan, -inf 2 nan, inf inf nan, 1 0 nan, 1 -0 nan, 0 0 nan,
+             0 2 0, -0 2 0, 0 -2 -0, -0 -2 -0, 2 2 0, -2 2 0, 2 -2 -0, -2 -2 -0,
+             2 inf 2, -2 -inf -2, -2 inf inf, 2 -inf -inf, 5 2 1, -5 2 1, 5 -2 -1, -5 -2 -1
 subtract     inf inf nan, -inf -inf nan, 0 0 0, -0 0 -0, 1 inf -inf
 equal        nan nan 0, inf inf 1, 0 -0 1
 not_equal    nan nan 1, 0 -0 0
