@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import treadle
-from treadle import Tensor, linalg
-from treadle.graph.public import LINALG, METHODS, NAMESPACE, Public
+from treadle import Tensor
+from treadle.graph.public import FFT, LINALG, METHODS, NAMESPACE, Public
 from treadle.ir.dtype import DType
 
 _DRAWN = np.random.default_rng(31)
@@ -137,7 +137,7 @@ ELEMENTWISE = {
     **_each("exp exp2 expm1 sin cos tan atan tanh erf sinh cosh sigmoid sinc asinh erfc"),
     **_each("deg2rad rad2deg relu silu gelu relu6 hardtanh leaky_relu hardshrink softshrink"),
     **_each("hardsigmoid hardswish elu selu celu softplus logsigmoid mish softsign tanhshrink"),
-    **_each("rrelu treadle.real treadle.imag conj"),
+    **_each("rrelu treadle.real treadle.imag real imag conj angle sgn isreal is_complex"),
     "quick_gelu": Call(theirs=""),
     **_each("log log2 log10 log1p sqrt rsqrt lgamma digamma acosh", "p"),
     **_each("asin acos atanh erfinv", "u"),
@@ -161,6 +161,10 @@ ELEMENTWISE = {
     "allclose": Call("x z"),
     "equal": Call("x z"),
     "treadle.equal": Call("x z", theirs="torch.eq"),
+    "treadle.complex": Call("x y"),
+    "treadle.polar": Call("p x"),
+    "treadle.view_as_complex": Call("m"),
+    "treadle.view_as_real": Call(),
     "bitcast": Call("x", lambda f, x: f(x, x.dtype), theirs=""),
 }
 MOVEMENT = {
@@ -305,6 +309,12 @@ PRODUCTS = {
     "conv_transpose2d": Call("x4 t4"),
     "conv_transpose3d": Call("x5 t5"),
 }
+FOURIER = {
+    **_each("fft.fft fft.ifft fft.rfft fft.irfft fft.hfft fft.ihfft fft.fftshift fft.ifftshift"),
+    **_each("fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2 fft.hfft2 fft.ihfft2"),
+    **_each("fft.fftn fft.ifftn fft.rfftn fft.irfftn fft.hfftn fft.ihfftn"),
+    **_each("fft.fftfreq fft.rfftfreq", "x", lambda f, x: f(4, dtype=x.dtype)),
+}
 MATRICES = {
     **_each("det slogdet inverse pinverse svd matrix_exp", "square"),
     **_each("linalg.inv linalg.inv_ex linalg.lu_factor linalg.lu_factor_ex linalg.lu", "square"),
@@ -413,7 +423,8 @@ DRAWN = frozenset(
     )
 )
 CALLS: dict[str, Call] = {
-    **ELEMENTWISE, **MOVEMENT, **REDUCTION, **PRODUCTS, **MATRICES, **NEURAL, **LOSSES, **CREATION
+    **ELEMENTWISE, **MOVEMENT, **REDUCTION, **PRODUCTS, **FOURIER,
+    **MATRICES, **NEURAL, **LOSSES, **CREATION
 }  # fmt: skip
 
 
@@ -421,7 +432,8 @@ def public_names() -> dict[str, Public]:
     """Every public function once, by the name that it has in this table."""
     found: dict[str, Public] = {}
     seen: set[int] = set()
-    for prefix, table in (("", METHODS), ("treadle.", NAMESPACE), ("linalg.", LINALG)):
+    places = {"": METHODS, "treadle.": NAMESPACE, "linalg.": LINALG, "fft.": FFT}
+    for prefix, table in places.items():
         for name, entry in table.items():
             if entry.name == name and id(entry) not in seen:
                 seen.add(id(entry))
@@ -433,7 +445,7 @@ def ours(name: str) -> Function:
     """The function that users of treadle call."""
     place, _, short = name.rpartition(".")
     if place:
-        return getattr(linalg if place == "linalg" else treadle, short)
+        return getattr(treadle if place == "treadle" else getattr(treadle, place), short)
     if METHODS[short].kind == "property":
         return lambda x: getattr(x, short)
     return getattr(Tensor, short)

@@ -28,14 +28,18 @@ import numpy as np
 
 from treadle import Tensor, config
 from treadle.ir import dtype as dt
-from treadle.ir.dtype import DTYPES, DType, float64, int64
+from treadle.ir.dtype import FLOAT8, TENSOR_DTYPES, DType, float64, int64
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "dtypes.md"
+DTYPES = (*TENSOR_DTYPES, *FLOAT8)  # complex numbers have tests of their own
 FLOATS = tuple(dtype for dtype in DTYPES if dtype.is_float)
 INTEGERS = tuple(dtype for dtype in DTYPES if dtype.is_int)
 UNITS = 4  # in the last place, of the greatest element, by which a result may be off
 # what says what to do instead
-REMEDIES = ("cast", "must be", "write ", "use ", "integers, not", "wider dtype")
+REMEDIES = (
+    "cast", "must be", "write ", "use ", "integers, not", "numbers, not", "is for float32 and ",
+    "is for complex",
+)  # fmt: skip
 # functions that more than rounding separates from float64, and why
 LOOSE = {
     "linalg.eigh": (16, "rotations add up"),
@@ -196,9 +200,10 @@ def _differs(result: Any, wide: Any, units: float) -> str:
         elif kind in "iu":
             right = got == want.astype(np.int64).astype(got.dtype)
         else:
-            got, want = got.astype(np.float64), want.astype(np.float64)
+            got, want = (np.asarray(x, np.promote_types(x.dtype, "f8")) for x in (got, want))
             scale = np.max(np.abs(want), initial=0.0, where=np.isfinite(want))
-            near = np.abs(got - want) <= units * result.dtype.eps * np.maximum(np.abs(want), scale)
+            allowed = units * result.dtype.real.eps * np.maximum(np.abs(want), scale)
+            near = np.abs(got - want) <= allowed
             right = (got == want) | near | (np.isnan(got) & np.isnan(want))
     if bool(np.all(right)) or units == math.inf:
         return ""
@@ -219,7 +224,7 @@ GROUPS = {
     "signed": {d.name for d in INTEGERS if d.kind == "i"},
     "unsigned": {d.name for d in INTEGERS if d.kind == "u"},
     "floats": {d.name for d in FLOATS},
-    "float8": {d.name for d in dt.FLOAT8},
+    "float8": {d.name for d in FLOAT8},
 }
 
 
@@ -272,7 +277,7 @@ def page(rows: dict[str, Row]) -> str:
         "|---|---|",
     ]
     for key, names in sorted(together.items(), key=lambda item: -len(item[1])):
-        what = "; ".join(f"{dtypes}: {gives}" for dtypes, gives in key) or "none yet"
+        what = "; ".join(f"{dtypes}: {gives}" for dtypes, gives in key) or "none of these"
         lines.append(f"| {what} | {', '.join(f'`{name}`' for name in names)} |")
     for name, (_, why) in LOOSE.items():
         lines += ["", f"`{name}`: {why}."]

@@ -18,12 +18,18 @@ from typing import Any
 import calls
 import numpy as np
 import torch
-from dtypes import UNITS
+from dtypes import DTYPES, UNITS
 
 from treadle import Tensor, config
-from treadle.ir.dtype import DTYPES, DType
+from treadle.ir.dtype import DType
 
-PLACES = {"F": torch.nn.functional, "torch": torch, "linalg": torch.linalg, "treadle": torch}
+PLACES = {
+    "F": torch.nn.functional,
+    "torch": torch,
+    "linalg": torch.linalg,
+    "fft": torch.fft,
+    "treadle": torch,
+}
 SEARCHED = (torch.Tensor, torch.nn.functional, torch)
 UNSIGNED = frozenset(("uint16", "uint32", "uint64"))
 HALVES = frozenset(("float16", "bfloat16"))
@@ -40,6 +46,10 @@ DECIDED: dict[str, tuple[frozenset[str], str]] = {
     **dict.fromkeys(("max", "min"), (ALL, "the values only")),
     **dict.fromkeys(("treadle.var", "treadle.std"), (ALL, "the standard's correction is 0")),
     "treadle.sort": (ALL, "the values only"),
+    **dict.fromkeys(
+        ("treadle.complex", "treadle.view_as_complex"),
+        (frozenset(("float16",)), "there is no complex32"),
+    ),
     "where": (frozenset(("bool",)), "which one is the condition, must be said"),
     "topk": (WHOLE, "of equals the first"),
     "matrix_exp": (HALVES, "for float32 and float64"),
@@ -90,6 +100,7 @@ def array(x: Any) -> np.ndarray:
         return np.asarray(x.numpy())
     if not torch.is_tensor(x):
         return np.asarray(x)
+    x = x.resolve_conj()
     wide = x.dtype.is_floating_point and x.dtype.itemsize < 4
     return np.asarray((x.float() if wide else x).numpy())
 
@@ -103,10 +114,10 @@ def differs(ours: Any, theirs: Any, units: float) -> str:
     if a.shape != b.shape:
         return f"shape {a.shape}, PyTorch {b.shape}"
     same = a == b
-    if a.dtype.kind == "f":
-        a, b = a.astype(np.float64), b.astype(np.float64)
+    if a.dtype.kind in "fc":
+        a, b = (np.asarray(x, np.promote_types(x.dtype, "f8")) for x in (a, b))
         scale = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
-        near = np.abs(a - b) <= units * ours.dtype.eps * np.maximum(np.abs(b), scale)
+        near = np.abs(a - b) <= units * ours.dtype.real.eps * np.maximum(np.abs(b), scale)
         same = (a == b) | near | (np.isnan(a) & np.isnan(b))
     return "" if np.all(same) else f"{a[~same][0]}, PyTorch {b[~same][0]}"
 

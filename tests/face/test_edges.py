@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dtypes import FLOATS, INTEGERS, edges, nearest, rounded, tensor
+from dtypes import DTYPES, FLOATS, INTEGERS, edges, nearest, rounded, tensor
 
 import treadle
 from treadle import Tensor, config
-from treadle.ir.dtype import DTYPES, DType, bool_, float64, int64, uint64
+from treadle.ir.dtype import DType, bool_, float64, int64, uint64
 
 DEVICES = ("INTERP", "CPU")
 

@@ -42,7 +42,8 @@ def numbers(result: Any) -> Any:
     return result.numpy() if isinstance(result, Tensor) else result
 
 
-NAMES = sorted(set(calls.CALLS) - calls.DRAWN - {"linalg.eig", "linalg.eigvals"})
+OF_COMPLEX = {"linalg.eig", "linalg.eigvals", "treadle.view_as_real"}
+NAMES = sorted(set(calls.CALLS) - calls.DRAWN - OF_COMPLEX)
 OF_INTEGERS = ("bitwise", "one_hot", "bincount")
 AT_ONCE = 12
 
@@ -187,6 +188,9 @@ def test_reductions(picture: tuple[Array, Tensor, str], name: str, data: Any) ->
     if name in ("max", "min") and not count:
         with pytest.raises((ValueError, IndexError), match=name):
             getattr(x, name)(dims).numpy()
+        return
+    if name == "mean" and not count:  # NumPy warns of it
+        assert np.isnan(x.mean(dims).numpy()).all()
         return
     given_ = array.astype(_real(array)) if name == "mean" else array
     expected = REDUCTIONS[name](given_, axis=dims)

@@ -11,7 +11,6 @@ pytestmark = pytest.mark.full
 import dtypes_pytorch  # noqa: E402  (tools/dtypes_pytorch.py, which needs PyTorch)
 
 from treadle import config  # noqa: E402
-from treadle.ir.dtype import DTYPES  # noqa: E402
 
 TRIED = 3  # dtypes of each function, drawn from its name
 AT_ONCE = 20
@@ -28,5 +27,7 @@ def test_functions(first):
     with config.DEVICE.set("INTERP"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in dtypes_pytorch.FUNCTIONS[first : first + AT_ONCE]:
-            wrong[name] = dtypes_pytorch.faults(name, random.Random(name).sample(DTYPES, TRIED))
+            wrong[name] = dtypes_pytorch.faults(
+                name, random.Random(name).sample(dtypes_pytorch.DTYPES, TRIED)
+            )
     assert not any(wrong.values()), {name: each for name, each in wrong.items() if each}
