@@ -314,6 +314,14 @@ FOURIER = {
     **_each("fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2 fft.hfft2 fft.ihfft2"),
     **_each("fft.fftn fft.ifftn fft.rfftn fft.irfftn fft.hfftn fft.ihfftn"),
     **_each("fft.fftfreq fft.rfftfreq", "x", lambda f, x: f(4, dtype=x.dtype)),
+    "stft": Call("long", lambda f, x: f(x, 4, 2, return_complex=True)),
+    "istft": Call("definite", lambda f, x: f(x[:3] * 1j, 4, 2)),
+    **_each(
+        "treadle.bartlett_window treadle.blackman_window treadle.hamming_window",
+        "x",
+        lambda f, x: f(5, dtype=x.dtype),
+    ),
+    **_each("treadle.hann_window treadle.kaiser_window", "x", lambda f, x: f(5, dtype=x.dtype)),
 }
 MATRICES = {
     **_each("det slogdet inverse pinverse svd matrix_exp", "square"),
@@ -331,6 +339,10 @@ MATRICES = {
     "linalg.solve_triangular": Call("triangle side", lambda f, a, b: f(a, b, upper=False)),
     "triangular_solve": Call("side triangle", lambda f, b, a: f(b, a, upper=False)),
     "cholesky_solve": Call("side triangle"),
+    **_each("orgqr linalg.householder_product", "tall w"),
+    "linalg.tensorinv": Call("square", lambda f, x: f(x, 1)),
+    "linalg.tensorsolve": Call("square w"),
+    "linalg.vander": Call("v"),
     "cholesky_inverse": Call("triangle"),
 }
 NEURAL = {
