@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 from environment import machine
-from treadle.tools.bench.timing import table
 
 from treadle import Tensor
 from treadle.engine.realize import prepare
@@ -30,6 +29,7 @@ from treadle.kernel.build import build
 from treadle.kernel.heuristic import heuristic
 from treadle.kernel.kernel import ScheduleError
 from treadle.kernel.schedule_text import parse_actions, show_actions
+from treadle.tools.bench.timing import table
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "kernel" / "golden" / "matmul_cpu.txt"
 ROUNDS = 5

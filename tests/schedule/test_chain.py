@@ -91,10 +91,20 @@ def test_a_sum_that_is_a_result_too() -> None:
     scheduled([elementwise.div(linear.matmul(powers, v), total), total], inputs)
 
 
-def test_gradients_of_an_attention_agree() -> None:
+def test_a_sum_over_the_rows_themselves_is_no_chain() -> None:
+    """The factor of a row varies along what is summed: it stays where it is."""
     inputs = Inputs()
-    leaves = heads(inputs, 64, 72)
-    loss = b.reduce("add", causal(*leaves), (0, 1, 2))
+    q, k, v = inputs.new(2, 200, 12), inputs.new(2, 200, 12), inputs.new(2, 200, 14)
+    weights = neural.softmax(linear.matmul(q, movement.transpose(k, -2, -1)), -1)
+    scheduled([linear.matmul(movement.transpose(weights, -2, -1), v)], inputs)
+
+
+@pytest.mark.parametrize("attention", [causal, written_out, four_heads])
+def test_gradients_of_an_attention_agree(attention: Callable[..., Node]) -> None:
+    inputs = Inputs()
+    leaves = heads(inputs)
+    result = attention(*leaves)
+    loss = b.reduce("add", elementwise.mul(result, result), tuple(range(len(result.shape))))
     scheduled([loss, *grad.gradients([loss], [b.ones_like(loss)], list(leaves))], inputs)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from treadle.backend.base import Target
-from treadle.ir import ops
+from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.schedule.cost import Sizes
 from treadle.schedule.graph import TRANSPARENT, Graph
@@ -102,13 +102,37 @@ def _is_contraction(node: Node) -> bool:
 
 
 def _operands(total: Node) -> Iterator[_Operand]:
-    """The factors of what a contraction sums, if it is one."""
+    """The factors of what a contraction sums along the rows of their weights, if it is one."""
     for number, operand in enumerate(total.src[0].src if _is_contraction(total) else ()):
         path = [operand]
         while path[-1].op.kind == "movement":
             path.append(path[-1].src[0])
-        if path[-1].op.kind == "alu":
+        if path[-1].op.kind == "alu" and total.arg[1] == (_last_axis(path),):
             yield _Operand(number, path)
+
+
+def _last_axis(path: Sequence[Node]) -> int | None:
+    """Where the last axis of the weights at the end of a path is at its beginning, if it is there
+    as it was."""
+    node = path[-1]
+    axis = len(node.shape) - 1
+    for moved in reversed(path[:-1]):
+        if moved.op is ops.PERMUTE:
+            axis = moved.arg.index(axis)
+        elif moved.op is ops.RESHAPE:
+            inner = index.product(node.shape[axis + 1 :])
+            places = [
+                a
+                for a, size in enumerate(moved.shape)
+                if size == node.shape[axis] and index.product(moved.shape[a + 1 :]) == inner
+            ]
+            if not places:
+                return None
+            axis = places[0]
+        elif moved.op is not ops.EXPAND or moved.shape[axis] != node.shape[axis]:
+            return None
+        node = moved
+    return axis
 
 
 def _is_worth_it(weights: Node, target: Target, sizes: Sizes) -> bool:
