@@ -227,6 +227,8 @@ def cases() -> Iterator[Case]:
     yield from (step, token, resnet)
     first = plain(lambda library, x: x * 2 + 1)
     yield Case("cold/first", "x * 2 + 1 of 3 numbers", normal((3,)), first, cold=True, quick=True)
-    yield replace(step, name="cold/digits", cold=True, quick=False, target=None)
-    yield replace(token, name="cold/gpt2", cold=True, target=None)
-    yield replace(resnet, name="cold/resnet18", cold=True)
+    for case, name in ((step, "digits"), (token, "gpt2"), (resnet, "resnet18")):
+        yield replace(
+            case,
+            name=f"cold/{name}", cold=True, quick=False, target=None, operations=0, bytes=0,
+        )  # fmt: skip

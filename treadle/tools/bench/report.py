@@ -70,14 +70,15 @@ def beside(entry: Data, name: str) -> tuple[str, str, str, str]:
 
 
 def run_table(data: Data) -> str:
-    """A run as a table, with the geometric means of groups under it."""
+    """A run as a table, under it what else there is to say of cold starts, and the geometric means
+    of groups that have a target."""
     lines = [table([row for entry in data["cases"] for row in rows(entry)], HEADS)]
     lines += [line for entry in data["cases"] for line in cold(entry)]
     for library in ("torch", "tinygrad"):
         ratios: dict[str, list[float]] = {}
         for entry in data["cases"]:
             libraries = entry["libraries"]
-            if library in libraries and not entry["error"]:
+            if library in libraries and not entry["error"] and entry["target"]:
                 found = folders.difference(libraries["treadle"], libraries[library])
                 if found is not None:
                     ratios.setdefault(entry["name"].split("/")[0], []).append(found.ratio)
