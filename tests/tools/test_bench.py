@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from treadle import events
 from treadle.__main__ import main
 from treadle.ir import text
 from treadle.kernel.schedule_text import parse_actions
@@ -92,6 +93,14 @@ def test_a_case_is_measured_with_its_counts(monkeypatch: pytest.MonkeyPatch) -> 
     assert found["program"]["bytes"] == 2 * 4 * 32
     assert found["memory"]["arguments"] == found["memory"]["results"] == 4 * 32
     folder.check(found, folder.LIBRARY)
+
+
+def test_search_is_told_apart_from_compiling() -> None:
+    with child.Watch() as watch:
+        events.emit("search", kernels=1, seconds=1.5)
+        events.emit("search", kernels=2, seconds=0.5)
+    assert watch.compile()["search_seconds"] == 2.0
+    assert watch.compile()["code_seconds"] == 0
 
 
 def test_a_result_that_was_computed_before_is_no_measurement(

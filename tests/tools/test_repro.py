@@ -85,6 +85,23 @@ def test_what_debug_prints_is_read(
     assert not any(step.is_wrong for program in found for step in repro.check(program))
 
 
+def test_a_written_schedule_is_kept_also_an_empty_one() -> None:
+    x = Tensor(np.ones((4, 8), np.float32), device="CPU").realize()
+    shown = treadle.explain(x.exp())
+    (kernel,) = [p.roots[0] for p in saved.read(shown)]
+    assert kernel.arg[0].splitlines()[-1].startswith("vector ")
+    head, _, rest = shown.partition("schedule:\n")
+    (empty,) = [p.roots[0] for p in saved.read(f"{head}schedule:\n")]
+    assert empty.arg == ("", ()) and rest
+    (free,) = [p.roots[0] for p in saved.read(head)]
+    assert free.arg is None
+    assert {n for n, wrong in names(f"{head}schedule:\n", "kernel.schedule") if not wrong} == {
+        "kernel.schedule",
+        "kernel.lower",
+        "compile",
+    }
+
+
 def test_every_stage_is_printed_and_read_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,13 +53,13 @@ def show(roots: Sequence[Node], assigns: dict[int, int], *remarks: str) -> str:
 def read(source: str) -> list[Saved]:
     """The programs in a text. ValueError names the line that is wrong, or says that there is
     none."""
-    found = [_program(kind, lines, first, after) for kind, lines, first, after in _runs(source)]
+    found = [_program(*run) for run in _runs(source)]
     if not found:
         raise ValueError("there is no program in this text (lines like `%0 = const float32 1.0`)")
     return found
 
 
-def _runs(source: str) -> Iterator[tuple[str, list[str], int, list[str]]]:
+def _runs(source: str) -> Iterator[tuple[str, list[str], int, list[str] | None]]:
     """(kind, lines, number of the first, assigns before or actions after) of each program."""
     lines = [line.strip() for line in source.splitlines()]
     number = 0
@@ -97,17 +97,16 @@ def _belongs(line: str, is_function: bool) -> bool:
     return line.startswith("roots") or bool(_NODE.match(line))
 
 
-def _actions(lines: list[str], number: int) -> tuple[int, list[str]]:
-    """(the line after them, the actions) that follow a kernel at this line."""
+def _actions(lines: list[str], number: int) -> tuple[int, list[str] | None]:
+    """(the line after them, the actions) that follow a kernel at this line; None if it says nothing
+    of a schedule, which is not an empty one."""
     if number >= len(lines) or lines[number] != "schedule:":
-        return number, []
+        return number, None
     number += 1
-    while number < len(lines) and lines[number].startswith("#"):  # who said so
-        number += 1
     first = number
-    while number < len(lines) and lines[number] and _is_action(lines[number]):
+    while number < len(lines) and (lines[number].startswith("#") or _is_action(lines[number])):
         number += 1
-    return number, lines[first:number]
+    return number, [line for line in lines[first:number] if not line.startswith("#")]
 
 
 def _is_action(line: str) -> bool:
@@ -117,18 +116,18 @@ def _is_action(line: str) -> bool:
         return False
 
 
-def _program(kind: str, lines: list[str], first: int, after: list[str]) -> Saved:
+def _program(kind: str, lines: list[str], first: int, beside: list[str] | None) -> Saved:
     source = "\n".join(lines)
     try:
         if kind == "function":
             return Saved(kind, function=text.parse_function(source, Function), line=first)
         roots = text.parse_roots(source)
         if kind == "graph":
-            pairs = [pair.split(":") for pair in after[0].split(",") if pair.strip()]
+            pairs = [pair.split(":") for pair in "".join(beside or ()).split(",") if pair.strip()]
             return Saved(kind, roots, {int(root): int(leaf) for root, leaf in pairs}, line=first)
     except ValueError as error:
         raise ValueError(f"in the program at line {first}: {error}") from None
     (sink,) = roots
-    if after:
-        sink = Node(ops.SINK, sink.dtype, sink.src, ("\n".join(after), ()))
+    if beside is not None:
+        sink = Node(ops.SINK, sink.dtype, sink.src, ("\n".join(beside), ()))
     return Saved(kind, (sink,), line=first)

@@ -23,6 +23,7 @@ from treadle.engine.search.journal import Entry, Journal
 from treadle.engine.search.moves import Candidate, start
 from treadle.engine.search.progress import Progress
 from treadle.engine.search.workers import Workers
+from treadle.events import emit
 from treadle.ir import text
 from treadle.ir.node import Node
 from treadle.kernel.actions import Action
@@ -225,7 +226,9 @@ def improve(kernels: Iterable[Node], plugin: str) -> None:
                 tuned.learn(result, str(path))
     finally:
         progress.close()
-        _spent += time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        _spent += seconds
+        emit("search", kernels=len(wanted), seconds=seconds)
 
 
 def watched(progress: Progress, before: float, name: str) -> Callable[[float, float, int], None]:
