@@ -9,21 +9,30 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+class NoGit(ValueError):
+    """There is no git, or no repository."""
+
+
 def git(repository: Path, *words: str) -> str:
-    """What a git command says. ValueError with its complaint if it fails, or if there is no git."""
+    """What a git command says. ValueError with its complaint if it fails; NoGit without git."""
     try:
         found = subprocess.run(
             ["git", "-C", str(repository), *words], capture_output=True, text=True, check=False
         )
     except OSError as error:
-        raise ValueError(f"this needs git: {error}") from None
+        raise NoGit(f"this needs git: {error}") from None
     if found.returncode:
         raise ValueError(f"git {words[0]}: {found.stderr.strip() or 'failed'}")
     return found.stdout.strip()
 
 
 def resolve(repository: Path, word: str) -> str:
-    """The full name of a commit. ValueError if there is none of that name here."""
+    """The full name of a commit. ValueError if there is none of that name here; NoGit if there is
+    no repository."""
+    try:
+        git(repository, "rev-parse", "--git-dir")
+    except ValueError as error:
+        raise NoGit(str(error)) from None
     try:
         return git(repository, "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}")
     except ValueError:

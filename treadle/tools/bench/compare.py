@@ -40,9 +40,10 @@ def place(repository: Path, word: str) -> Iterator[tuple[Place, str]]:
         return
     commit = resolve(repository, word)
     with worktree(repository, commit) as root:
-        own = Path(__file__).resolve().parent
-        if root / "treadle" != own.parents[1]:
-            shutil.copytree(own, root / "treadle" / "tools" / "bench", dirs_exist_ok=True)
+        tools = machine.PACKAGE / "tools"
+        theirs = root / "treadle" / "tools"
+        shutil.copytree(tools / "bench", theirs / "bench", dirs_exist_ok=True)
+        shutil.copy(tools / "worktree.py", theirs)
         yield Place(root), commit
 
 

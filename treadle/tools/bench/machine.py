@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from treadle import config, host
 from treadle.tools.bench.libraries import installed
+from treadle.tools.worktree import git
 
 BUSY = 0.15  # of all processors: from here on a measurement says little
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -51,20 +51,12 @@ def processor() -> str:
 
 def commit(folder: Path) -> str:
     """The commit of a checkout, with a + if files differ from it; "" outside of one."""
-    if not (found := git(folder, "rev-parse", "HEAD")):
-        return ""
-    return found + ("+" if git(folder, "status", "--porcelain", "--untracked-files=no") else "")
-
-
-def git(folder: Path, *words: str) -> str:
-    """What a git command says, or "" if it fails or there is no git."""
     try:
-        found = subprocess.run(
-            ["git", "-C", str(folder), *words], capture_output=True, text=True, check=False
-        )
-    except OSError:
+        found = git(folder, "rev-parse", "HEAD")
+        changed = git(folder, "status", "--porcelain", "--untracked-files=no")
+    except ValueError:
         return ""
-    return found.stdout.strip() if found.returncode == 0 else ""
+    return f"{found}+" if changed else found
 
 
 def load() -> float:
