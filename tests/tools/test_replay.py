@@ -200,6 +200,25 @@ def test_inputs_are_the_same_every_time_and_of_the_right_type() -> None:
     np.testing.assert_array_equal(first.arrays[1], second.arrays[1])
 
 
+def test_inputs_on_which_rounding_decides_are_not_used() -> None:
+    text = """
+%0 = buffer float32 : (0, (50,), "CPU")
+%1 = mul float32 %0, %0
+%2 = add float32 %1, %1
+%3 = exp float32 %2
+%4 = sin float32 %3
+"""
+    (program,) = saved.read(text)
+    first = meanings.inputs(program.roots)
+    given, _ = meanings.sound_inputs(program.roots)
+    assert np.abs(given.arrays[0]).max() < np.abs(first.arrays[0]).max()
+
+
+def test_a_result_has_the_shape_of_its_root(corpus: Path) -> None:
+    (corpus / "one.txt").write_text(ONE.replace("roots %1", "%2 = reshape int32 %1 : (1, 3, 1)"))
+    assert main(["repro", str(corpus / "one.txt")]) == 0
+
+
 def test_distance_of_results() -> None:
     one = np.array([1.0, np.nan, np.inf], np.float32)
     assert meanings.apart(one, one.copy(), 1e-4) == 0

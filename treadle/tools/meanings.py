@@ -34,6 +34,7 @@ Array = np.ndarray
 NUMBER = 7  # of integer scalars: keys and big counts
 SIZE = 5  # of variables, if they may be that
 LARGEST = 1 << 24  # elements of all inputs together
+LARGEST_VALUE = 1 << 26  # elements of one value: the interpreter of graphs holds each as a whole
 TOLERANCES = {8: 1e-9, 4: 1e-4, 2: 2e-2, 1: 0.3}  # by the bytes of a float: sums in another order
 
 
@@ -68,10 +69,10 @@ class Given:
         return {number: array.copy() for number, array in self.arrays.items()}
 
 
-def inputs(roots: Sequence[Node], seed: int = 0, high: int = 4) -> Given:
-    """Inputs for every leaf below the roots: normal floats, integers from 0 up to `high` (they may
-    be indices). TooLarge if they are more than LARGEST elements, and for a loop whose end depends
-    on its data: it might never come."""
+def inputs(roots: Sequence[Node], seed: int = 0, high: int = 4, scale: float = 1.0) -> Given:
+    """Inputs for every leaf below the roots: normal floats times `scale`, integers from 0 up to
+    `high` (they may be indices). TooLarge if they are more than LARGEST elements, and for a loop
+    whose end depends on its data: it might never come."""
     random = np.random.default_rng(seed)
     nodes = toposort(roots, into_args=True)
     if any(node.op.name == "while" for node in nodes):
@@ -90,18 +91,21 @@ def inputs(roots: Sequence[Node], seed: int = 0, high: int = 4) -> Given:
             if total > LARGEST:
                 raise TooLarge(f"its inputs have more than {LARGEST:,} elements")
             if node.arg[0] not in given.arrays:
-                given.arrays[node.arg[0]] = _values(random, node.dtype, shape, high)
+                given.arrays[node.arg[0]] = _values(random, node.dtype, shape, high, scale)
     return given
 
 
 _LEAVES = (ops.BUFFER, ops.ARG, ops.SCALAR, ops.VARIABLE)
 
 
-def _values(random: np.random.Generator, dtype: DType, shape: tuple[int, ...], high: int) -> Array:
+def _values(
+    random: np.random.Generator, dtype: DType, shape: tuple[int, ...], high: int, scale: float
+) -> Array:
+    values: Any
     if dtype.kind in "fc":
-        values = random.standard_normal(shape).astype(dtype.compute)
+        values = scale * random.standard_normal(shape)
         if dtype.kind == "c":
-            values = values + 1j * random.standard_normal(shape)
+            values = values + 1j * scale * random.standard_normal(shape)
     else:
         values = random.integers(0, 2 if dtype.kind == "b" else high, shape)
     cast = np.asarray(values).astype(dtype.compute)
@@ -110,9 +114,12 @@ def _values(random: np.random.Generator, dtype: DType, shape: tuple[int, ...], h
 
 # ---- graphs --------------------------------------------------------------------------------------
 def of_graph(roots: Sequence[Node], given: Given) -> list[Array]:
-    """The values of the roots, in `dtype.compute`."""
+    """The values of the roots, in `dtype.compute`. TooLarge if a value on the way is."""
     leaves: dict[Node, Any] = {}
     for node in toposort(roots):
+        is_one = not isinstance(node.dtype, tuple)
+        if is_one and node.op.kind != "movement" and ops.numel(node.shape) > LARGEST_VALUE:
+            raise TooLarge(f"a value has more than {LARGEST_VALUE:,} elements")
         if node.op is ops.BUFFER:
             leaves[node] = to_compute(node.dtype, given.arrays[node.arg[0]])
         elif node.op is ops.SCALAR:
@@ -120,12 +127,49 @@ def of_graph(roots: Sequence[Node], given: Given) -> list[Array]:
     return [np.asarray(value) for value in evaluate(roots, leaves, given.variables)]
 
 
+def sound_inputs(
+    roots: Sequence[Node], scalars: Mapping[int, tuple[DType, int]] | None = None
+) -> tuple[Given, list[Array]]:
+    """Inputs, and the values that the roots have for them: such that no index is out of range, and
+    that moving floats by a rounding does not move results by more than their tolerance; a sine of
+    large numbers says nothing about who computed it. scalars: (dtype, bits) of those that are
+    known. TooLarge if none of a few tries is sound."""
+    why = ""
+    for high, scale in ((4, 1.0), (4, 0.1), (1, 1.0), (1, 0.1)):
+        given = inputs(roots, high=high, scale=scale)
+        for number, (dtype, bits) in (scalars or {}).items():
+            given.set_scalar(number, dtype, bits)
+        with np.errstate(all="ignore"):
+            try:
+                values = of_graph(roots, given)
+            except IndexError as error:
+                why = str(error)
+                continue
+            moved = of_graph(roots, _moved(given))
+        limits = [tolerance(root.dtype) for root in roots]
+        if all(apart(m, v, limit) <= 1 for m, v, limit in zip(moved, values, limits)):
+            return given, values
+        why = "its results depend on how inputs are rounded"
+    raise TooLarge(why)
+
+
+def _moved(given: Given) -> Given:
+    """The same inputs with float32 and float64 moved by about a rounding."""
+    random = np.random.default_rng(1)
+    arrays = dict(given.arrays)
+    for number, array in arrays.items():
+        if array.dtype in (np.float32, np.float64):
+            step = np.finfo(array.dtype).eps * random.choice([-1, 1], array.shape)
+            arrays[number] = (array * (1 + step)).astype(array.dtype)
+    return Given(arrays, given.scalars, given.bits, given.variables)
+
+
 # ---- schedules -----------------------------------------------------------------------------------
 Watcher = Callable[[Call, Given], None]
 
 
 def of_schedule(
-    plan: Schedule, dtypes: Sequence[DType], given: Given, watch: Watcher | None = None
+    plan: Schedule, roots: Sequence[Node], given: Given, watch: Watcher | None = None
 ) -> list[Array]:
     """The values of the roots that the kernels of a schedule compute, one after the other.
     Temporaries share the arena as they will. watch: is told of every call before it runs."""
@@ -142,7 +186,13 @@ def of_schedule(
         held.append(raw.view(info.dtype.storage).reshape(shape))
     run = _Interpreted(held, given, watch)
     run.items(plan.items, dict(given.variables))
-    return [to_compute(d, held[number]) for d, number in zip(dtypes, plan.outputs)]
+    return [_as_root(root, held[number], given) for root, number in zip(roots, plan.outputs)]
+
+
+def _as_root(root: Node, stored: Array, given: Given) -> Array:
+    """The value of a root in memory, whose buffer may have another shape."""
+    shape = tuple(index.evaluate(size, given.variables) for size in root.shape)
+    return to_compute(root.dtype, stored).reshape(shape)
 
 
 @dataclass
@@ -175,7 +225,7 @@ class _Interpreted:
 
 
 def of_program(
-    plan: Schedule, dtypes: Sequence[DType], given: Given, device: str = "CPU"
+    plan: Schedule, roots: Sequence[Node], given: Given, device: str = "CPU"
 ) -> list[Array]:
     """The values of the roots when the schedule is compiled and run as one program. IndexError for
     an index out of range."""
@@ -194,9 +244,10 @@ def of_program(
     if flag:
         raise IndexError(f"check {flag}: an index is out of range")
     results = []
-    for dtype, number in zip(dtypes, plan.outputs):
+    for root, number in zip(roots, plan.outputs):
         shape = tuple(index.evaluate(s, given.variables) for s in plan.buffers[number].shape)
-        results.append(to_compute(dtype, buffers[number].array(dtype, shape).copy()))
+        stored = buffers[number].array(root.dtype, shape).copy()
+        results.append(_as_root(root, stored, given))
     return results
 
 

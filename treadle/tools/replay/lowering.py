@@ -127,11 +127,10 @@ def run_all(corpus: Path, names: Sequence[str], folder: Path, seconds: float) ->
 
 
 def _run(program: Saved, device: str = "CPU") -> list[Any]:
-    given = meanings.inputs(program.roots, high=2)
+    given, _ = meanings.sound_inputs(program.roots)
     order = programs.Order(program.assigns, devices.backend(device).target, program.roots)
     schedule = passes.run(programs.PASSES, program.roots, order)
-    dtypes = [root.dtype for root in program.roots]
-    return list(meanings.of_program(schedule, dtypes, given, device))
+    return list(meanings.of_program(schedule, program.roots, given, device))
 
 
 def main() -> None:
