@@ -66,8 +66,8 @@ class Desk:
         library = self.backend.load(code)
         compiled = Compiler(self.backend, self.plugin).link(from_json(entry)[1], library)
         program = trial.program(compiled, self.plugin)
-        check = trial.check(program)
-        seconds = trial.seconds(program, request.get("best") or inf)
+        check, first = trial.check(program)
+        seconds = trial.seconds(program, first, request.get("best") or inf)
         found = {"seconds": seconds, "check": check}
         if request.get("cold"):
             found["cold_seconds"] = trial.cold_seconds(program)
