@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from treadle.engine.search.steps import AHEAD, STEPS
+from treadle.engine.search.steps import AHEAD, OF_WHOLE_RANGES, STEPS
 from treadle.kernel.actions import Action, Kind, Prefetch, Reorder, Split, Tail, apply
 from treadle.kernel.analysis import upper
 from treadle.kernel.kernel import TAILS, Kernel, ScheduleError
@@ -58,13 +58,16 @@ def neighbours(kernel: Kernel, candidate: Candidate) -> Iterator[Candidate]:
 
 
 def _longer(kernel: Kernel, candidate: Candidate) -> Iterator[Candidate]:
-    """One step more: at the end, and before the first action that fixes what a tile is."""
+    """One step more: at the end, and before the first action that fixes what a tile is; or at the
+    beginning, for what needs whole ranges."""
     actions = candidate.actions
-    fixing = (n for n, a in enumerate(actions) if isinstance(a, Stage | Detach))
-    for position in dict.fromkeys((len(actions), next(fixing, len(actions)))):
+    fixing = next((n for n, a in enumerate(actions) if isinstance(a, Stage | Detach)), len(actions))
+    for position in sorted({0, fixing, len(actions)}):
         before, after = actions[:position], actions[position:]
         state = apply(kernel, before) if after else candidate.kernel
         for name, step in STEPS.items():
+            if (position == 0) != (name in OF_WHOLE_RANGES) and actions:
+                continue
             for more in step(state):
                 made = _made(state, (*more, *after), name)
                 if made is not None:

@@ -422,3 +422,5 @@ STEPS: dict[str, Callable[[Kernel], Steps]] = {
     "hint": _hinted,
     "prefetch": _asked_ahead,
 }
+
+OF_WHOLE_RANGES = {"fuse", "keep"}  # steps that come before all others

@@ -181,7 +181,7 @@ class Trial:
     def seconds(self, program: Program, first: float, best: float = inf) -> float:
         """Seconds of one run: the least of some blocks, fewer if the best is out of reach. first:
         what the first run took."""
-        if first > max(SLOW, 2 * LOSES * best):
+        if first > (SLOW if best == inf else max(SLOW, 2 * LOSES * best)):
             return first
         start = time.perf_counter()
         self.run(program, 1)
