@@ -59,9 +59,10 @@ def test_candidates_mean_what_the_kernel_means(name: str) -> None:
         near = list(neighbours(built, beginning))
         for candidate in pick.sample(near, 4):
             assert "\n".join(map(str, parse_actions(candidate.text))) == candidate.text
-            further = list(neighbours(built, candidate))
-            for tried in (candidate, *pick.sample(further, 2)):
-                kernels.check(SMALL[name], tried.actions)
+            kernels.check(SMALL[name], candidate.actions)
+        further = list(neighbours(built, pick.choice(near)))
+        for candidate in pick.sample(further, 2):
+            kernels.check(SMALL[name], candidate.actions)
 
 
 def test_every_way_to_change_a_list_occurs() -> None:
@@ -99,7 +100,7 @@ def test_the_cost_counts_registers_that_are_missing() -> None:
 
 
 def test_the_beam_finds_its_way_from_nothing() -> None:
-    """With the model in place of a clock, everything is counted: 40 lists are enough."""
+    """With the model in place of a clock, everything is counted: 20 lists are enough."""
     built, (_, usual) = starts_of(kernels.matmul(256, 256, 256))
     tried: list[str] = []
 
@@ -107,15 +108,15 @@ def test_the_beam_finds_its_way_from_nothing() -> None:
         tried.extend(candidate.text for candidate in batch)
         return [estimate(candidate.kernel).cycles for candidate in batch]
 
-    beam = Beam(built, measure, width=2, batch=4, out_of_time=lambda: len(tried) >= 40)
+    beam = Beam(built, measure, width=1, batch=4, out_of_time=lambda: len(tried) >= 17)
     found = beam.run([()])
     assert found[0].seconds is not None
     assert found[0].seconds < estimate(usual.kernel).cycles
-    assert len(tried) == len(set(tried)) <= 44
+    assert len(tried) == len(set(tried)) <= 20
 
 
 def test_a_candidate_that_fails_is_not_tried_again() -> None:
-    built, _ = starts_of(kernels.matmul(64, 64, 64))
+    built = build(kernels.row_sum(64, 64), CPU)
     tried: list[str] = []
 
     def measure(batch: Sequence[Candidate], best: float) -> list[float | None]:
@@ -123,7 +124,7 @@ def test_a_candidate_that_fails_is_not_tried_again() -> None:
         costs = [estimate(candidate.kernel).cycles for candidate in batch]
         return [None if "vector" in c.text else s for c, s in zip(batch, costs)]
 
-    beam = Beam(built, measure, width=2, batch=4, out_of_time=lambda: len(tried) >= 24)
+    beam = Beam(built, measure, width=1, batch=4, out_of_time=lambda: len(tried) >= 12)
     found = beam.run([()])
     assert len(tried) == len(set(tried))
     assert found and not any("vector" in f.candidate.text for f in found)
@@ -267,8 +268,8 @@ class Model:
         return {"seconds": seconds, "cold_seconds": seconds, "check": "as modelled"}
 
 
-def searched(workers: Model, journal: Journal, sink: Node, most: int = 30) -> tuned.Result:
-    search = Search(sink, "CPU", workers, journal, 1000.0, width=2, starts=[()])
+def searched(workers: Model, journal: Journal, sink: Node, most: int = 9) -> tuned.Result:
+    search = Search(sink, "CPU", workers, journal, 1000.0, width=1, starts=[()])
     search.out_of_time = lambda: search.tried >= most
     return search.run()
 
@@ -276,16 +277,18 @@ def searched(workers: Model, journal: Journal, sink: Node, most: int = 30) -> tu
 def test_a_search_gives_a_result_and_its_journal_all_that_was_tried(tmp_path: Path) -> None:
     path = tmp_path / "x.tuned.journal"
     first = Model()
-    result = searched(first, Journal(path), kernels.matmul(96, 96, 96))
+    result = searched(first, Journal(path), kernels.row_sum(96, 96))
     assert result.gain >= 1.0 and result.check == "as modelled"
     lines = path.read_text().splitlines()
     assert lines[0] == HEAD
-    assert {json.loads(line)["actions"] for line in lines[1:]} == set(first.asked)
+    noted = {json.loads(line)["actions"] for line in lines[1:]}
+    assert len(noted) == len(lines) - 1 >= 9
+    assert result.actions in noted <= set(first.asked)
 
     path.write_text("\n".join(lines)[:-5])  # killed while it wrote the last line
     again = Model()
     assert len(Journal(path).entries) == len(lines) - 2
-    searched(again, Journal(path), kernels.matmul(96, 96, 96), most=1)
+    searched(again, Journal(path), kernels.row_sum(96, 96), most=1)
     known = {json.loads(line)["actions"] for line in lines[1:-1]}
     assert len([actions for actions in again.asked if actions not in known]) <= 4
 

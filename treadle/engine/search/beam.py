@@ -18,7 +18,7 @@ from treadle.kernel.actions import Action
 from treadle.kernel.kernel import Kernel, ScheduleError
 
 MOST_LINES = 2000  # of code, about: more is not compiled
-MOST_SPILLED = 8  # accumulators without a register
+MOST_SPILLED = 2  # accumulators without a register
 ROUNDS_WITHOUT_GAIN = 16
 GAIN = 0.99  # a new best must take less than this part of the old
 AHEAD = 2  # lists only guessed whose neighbours are made, in a round

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from treadle.ir import index, ops
 from treadle.ir.dtype import index as INDEX
@@ -36,7 +36,10 @@ LINE = 64  # bytes
 # bytes a cycle that one core gets from beyond its first, its second and the last cache
 BANDWIDTH = (32.0, 14.0, 7.0)
 FAR = 4096  # bytes: rows so far apart are on pages of their own
-FAR_LINE = 8.0  # cycles for a line on a page of its own, from beyond a cache
+FAR_LINE = 2.5  # cycles for a line on a page of its own, from beyond a cache
+FAR_ROW = 512  # bytes: what is shorter leaves most of its page alone
+PAGES = 64  # whose places the processor remembers
+SETS, WAYS = 64, 8  # of the first cache: rows at a power of 2 fall on few sets
 TASK = 150  # cycles to claim a task
 PHASE = 4000  # cycles to begin a phase that runs on several threads
 NEST_LINES = 12  # of code around a statement
@@ -153,6 +156,7 @@ class _Statement:
             writes[-1] += spills
         accesses = self._accesses()
         for access, depth in accesses:
+            beside[depth] += self._collisions(access)
             (writes if access.is_store else reads)[depth] += self._instructions(access)
             beside[depth] += OPERAND * access.copies(self.unrolled)
         total = 0.0
@@ -184,16 +188,18 @@ class _Statement:
     def _spills(self) -> int:
         """Accumulators that are read and written in the body: all of them if a loop over results
         is inside one over the sum, else those that find no register."""
+        reduced = self.statement.reduced
+        rows = [_size(n.extent) for n in self.unrolled if n.name not in reduced]
+        accumulators = self._accumulators()
+        operands = min(rows, default=1) + 1
+        self.spilled = max(0, accumulators + operands - self.kernel.target.registers)
+        return 2 * self.spilled + (accumulators if self._kept_in_memory() else 0)
+
+    def _kept_in_memory(self) -> bool:
+        """Whether a loop over results is inside one over their sum."""
         order = self.statement.order[self.statement.first_reduced() :]
         inner = (n for n in order if self.kernel.leaves[n].kind == "loop")
-        accumulators = self._accumulators()
-        if any(name not in self.statement.reduced for name in inner):
-            return accumulators
-        rows = [_size(n.extent) for n in self.unrolled if n.name not in self.statement.reduced]
-        operands = min(rows, default=1)
-        over = accumulators + operands + 1 - self.kernel.target.registers
-        self.spilled = max(0, over)
-        return 2 * self.spilled
+        return any(name not in self.statement.reduced for name in inner)
 
     def _instructions(self, access: _Reach) -> float:
         """Loads or stores in the body, in units."""
@@ -207,6 +213,16 @@ class _Statement:
             return count * self.units
         return count * _size(self.lane.extent) * 1.5
 
+    def _collisions(self, access: _Reach) -> float:
+        """Cycles of the body for rows that push each other out of the first cache."""
+        for leaf in self.unrolled:
+            stride = abs(access.moves.get(leaf.name, 0)) * access.itemsize
+            if stride >= LINE and stride % LINE == 0:
+                ways = SETS // gcd(SETS, stride // LINE) * WAYS
+                if _size(leaf.extent) > ways // 2:  # the other half is for what else is read
+                    return access.copies(self.unrolled) * LINE / BANDWIDTH[1]
+        return 0.0
+
     # ---- memory ----------------------------------------------------------------------------------
     def _accesses(self) -> list[tuple[_Reach, int]]:
         """Every access with the depth of loops that it is inside of."""
@@ -217,7 +233,7 @@ class _Statement:
             if reach is not None:
                 found.append((reach, self._depth_of(reach)))
         copies = statement.monoid is None and not statement.is_store
-        if statement.is_store or copies:
+        if statement.is_store or copies or self._kept_in_memory():
             reach = self._reach(statement.targets[0], statement.index, is_store=True)
             if reach is not None:
                 found.append((reach, len(self.loops)))
@@ -278,7 +294,8 @@ class _Statement:
         step = min(abs(access.moves[n.name]) for n in inner)
         apart = min(LINE, step * access.itemsize)
         row = prod(_size(n.extent) for n in inner if abs(access.moves[n.name]) < FAR // 4)
-        far = elements > 64 and row * access.itemsize < 2 * LINE and not access.is_scratch
+        pages = elements / max(1, row)
+        far = pages > PAGES and row * access.itemsize < FAR_ROW and not access.is_scratch
         return float(max(LINE, elements * apart)), far
 
     # ---- code ------------------------------------------------------------------------------------
