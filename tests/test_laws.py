@@ -54,6 +54,7 @@ FLOORS: dict[str, int] = {
     "treadle.tensor": FACE,
     "treadle.fft": FACE,
     "treadle.linalg": FACE,
+    "treadle.special": FACE,
     "treadle.exchange": FACE,
     "treadle.interop": FACE,
     "treadle.standard": FACE,

@@ -20,7 +20,7 @@ import stubs
 
 import treadle
 from treadle import nn
-from treadle.graph.public import FFT, LINALG, METHODS, NAMESPACE, Public
+from treadle.graph.public import FFT, LINALG, METHODS, NAMESPACE, SPECIAL, Public
 
 PAGES = Path(__file__).parent.parent / "docs" / "api"
 TABLES = {
@@ -28,6 +28,7 @@ TABLES = {
     "namespace": ("Functions of `treadle`", NAMESPACE),
     "linalg": ("Functions of `treadle.linalg`", LINALG),
     "fft": ("Functions of `treadle.fft`", FFT),
+    "special": ("Functions of `treadle.special`", SPECIAL),
 }
 MODULES: dict[str, tuple[str, ModuleType]] = {
     "nn": ("`treadle.nn`: layers, losses, state", nn),

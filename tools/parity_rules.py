@@ -51,6 +51,7 @@ CALLED: dict[str, Callable[..., Any]] = {
     "fill": lambda x, value: _detached(x).fill_(value),
     # PyTorch's derivative is that by the scores of which log_softmax is taken, so both take it;
     # of what is a log_softmax already it changes no number
+    "special.polygamma": lambda x, n: treadle.special.polygamma(n, x),
     "nn.functional.ctc_loss": lambda x, *a, **k: nn.functional.ctc_loss(x.log_softmax(-1), *a, **k),
 }
 

@@ -37,7 +37,7 @@ from treadle.tensor import Tensor, enable_grad, no_grad, tensor
 from treadle.tools.debug import explain
 
 if TYPE_CHECKING:  # who uses these loads them: LATE
-    from treadle import fft, linalg, nn
+    from treadle import fft, linalg, nn, special
     from treadle.captured import jit
     from treadle.kernels import custom_kernel, custom_monoid
     from treadle.standard import (
@@ -85,6 +85,7 @@ _MODULES = {
     "fft": "",
     "linalg": "",
     "nn": "",
+    "special": "",
     "captured": "jit",
     "kernels": "custom_kernel custom_monoid",
     "standard": "Device __array_namespace_info__ asarray astype can_cast finfo from_dlpack iinfo "
@@ -168,6 +169,7 @@ __all__ = [
     "result_type",
     "scan",
     "set_printoptions",
+    "special",
     "stop_gradient",
     "tensor",
     "uint8",

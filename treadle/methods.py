@@ -37,7 +37,8 @@ SIGNED = {*OPERATORS.values(), *COMPARISONS.values(), *UNARY.values()}  # known 
 CASTS = {
     "float": dt.float32, "double": dt.float64, "half": dt.float16, "bfloat16": dt.bfloat16,
     "cfloat": dt.complex64, "cdouble": dt.complex128,
-    "bool": dt.bool_, "char": dt.int8, "short": dt.int16, "int": dt.int32, "long": dt.int64,
+    "bool": dt.bool_, "byte": dt.uint8, "char": dt.int8, "short": dt.int16, "int": dt.int32,
+    "long": dt.int64,
 }  # fmt: skip
 PLAIN = frozenset((bool, int, float, str, NoneType))  # types of arguments that hold nothing complex
 # what an operator accepts on its other side, and any array; for anything else Python tries that

@@ -363,6 +363,12 @@ class Vocabulary:
     def atan_(self) -> Tensor:
         """`atan`, with the result put into this tensor. Returns it."""
 
+    def arctan(self) -> Tensor:
+        """The angle, in radians, whose tangent is x, in floating point."""
+
+    def arctan_(self) -> Tensor:
+        """`arctan`, with the result put into this tensor. Returns it."""
+
     def atan2(self, other: Operand) -> Tensor:
         """The angle, in radians from -pi to pi, of the point with the coordinates (other, x): the
         quadrant is right where that of atan(x / other) is not."""
@@ -776,6 +782,18 @@ class Vocabulary:
     def clip_(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
         """`clip`, with the result put into this tensor. Returns it."""
 
+    def clamp_max(self, max: Operand) -> Tensor:
+        """x, but `max` where it is above."""
+
+    def clamp_max_(self, max: Operand) -> Tensor:
+        """`clamp_max`, with the result put into this tensor. Returns it."""
+
+    def clamp_min(self, min: Operand) -> Tensor:
+        """x, but `min` where it is below."""
+
+    def clamp_min_(self, min: Operand) -> Tensor:
+        """`clamp_min`, with the result put into this tensor. Returns it."""
+
     def col2im(
         self,
         output_size: Sizes,
@@ -802,6 +820,13 @@ class Vocabulary:
 
     def column_stack_(*_tensors: Any, tensors: Any = ...) -> Tensor:
         """`column_stack`, with the result put into this tensor. Returns it."""
+
+    def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
+        """All choices of r elements of a row, as rows, in the order of their places; with
+        replacement an element may be chosen again."""
+
+    def combinations_(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
+        """`combinations`, with the result put into this tensor. Returns it."""
 
     def conj(self) -> Tensor:
         """The complex conjugate, which of a real number is the number."""
@@ -950,6 +975,13 @@ class Vocabulary:
     def copysign_(self, other: Operand) -> Tensor:
         """`copysign`, with the result put into this tensor. Returns it."""
 
+    def corrcoef(self) -> Tensor:
+        """The correlation of the rows of a matrix, whose columns are observations, within [-1, 1];
+        of a row 1, of shape ()."""
+
+    def corrcoef_(self) -> Tensor:
+        """`corrcoef`, with the result put into this tensor. Returns it."""
+
     def cos(self) -> Tensor:
         """The cosine of x radians, in floating point."""
 
@@ -1015,6 +1047,25 @@ class Vocabulary:
         keepdims: builtins.bool = ...,
     ) -> Tensor:
         """`count_nonzero`, with the result put into this tensor. Returns it."""
+
+    def cov(
+        self,
+        *,
+        correction: builtins.int = 1,
+        fweights: Array | None = None,
+        aweights: Array | None = None,
+    ) -> Tensor:
+        """The covariances of the rows of a matrix, whose columns are observations; of a row its
+        variance, of shape ()."""
+
+    def cov_(
+        self,
+        *,
+        correction: builtins.int = 1,
+        fweights: Array | None = None,
+        aweights: Array | None = None,
+    ) -> Tensor:
+        """`cov`, with the result put into this tensor. Returns it."""
 
     def cross(
         self, other: Array, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
@@ -1485,6 +1536,11 @@ class Vocabulary:
     def frac_(self) -> Tensor:
         """`frac`, with the result put into this tensor. Returns it."""
 
+    def frexp(self) -> tuple[Tensor, Tensor]:
+        """(mantissa, exponent): x as mantissa * 2**exponent, the mantissa from 0.5 up to 1 in
+        magnitude, the exponent int32. 0, infinities and NaN are their own mantissa, with exponent
+        0."""
+
     @overload
     @staticmethod
     def full(
@@ -1557,6 +1613,13 @@ class Vocabulary:
         reduction: str = "mean",
     ) -> Tensor:
         """`gaussian_nll_loss`, with the result put into this tensor. Returns it."""
+
+    def gcd(self, other: Operand) -> Tensor:
+        """The greatest common divisor of integers, 0 of 0 and 0; by Euclid's algorithm, as many
+        steps as the slowest pair takes."""
+
+    def gcd_(self, other: Operand) -> Tensor:
+        """`gcd`, with the result put into this tensor. Returns it."""
 
     def ge(self, other: Operand) -> Tensor:
         """Whether x >= other, as bool."""
@@ -1759,6 +1822,12 @@ class Vocabulary:
 
     def hypot_(self, other: Operand) -> Tensor:
         """`hypot`, with the result put into this tensor. Returns it."""
+
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind of the order 0."""
+
+    def i0_(self) -> Tensor:
+        """`i0`, with the result put into this tensor. Returns it."""
 
     def im2col(
         self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
@@ -2181,6 +2250,18 @@ class Vocabulary:
         """x with mean 0 and variance 1 over the given dimensions; see `layer_norm` for weight and
         bias."""
 
+    def lcm(self, other: Operand) -> Tensor:
+        """The least common multiple of integers, 0 if one of them is 0; it wraps at the width."""
+
+    def lcm_(self, other: Operand) -> Tensor:
+        """`lcm`, with the result put into this tensor. Returns it."""
+
+    def ldexp(self, other: Operand) -> Tensor:
+        """x * 2**other, in floating point."""
+
+    def ldexp_(self, other: Operand) -> Tensor:
+        """`ldexp`, with the result put into this tensor. Returns it."""
+
     def le(self, other: Operand) -> Tensor:
         """Whether x <= other, as bool."""
 
@@ -2355,6 +2436,12 @@ class Vocabulary:
     def logaddexp_(self, other: Operand) -> Tensor:
         """`logaddexp`, with the result put into this tensor. Returns it."""
 
+    def logaddexp2(self, other: Operand) -> Tensor:
+        """log2(2**x + 2**other), which does not overflow."""
+
+    def logaddexp2_(self, other: Operand) -> Tensor:
+        """`logaddexp2`, with the result put into this tensor. Returns it."""
+
     @overload
     def logcumsumexp(self, dim: builtins.int) -> Tensor:
         """log(sum(exp(x))) of the elements up to and including each, along a dimension; it does not
@@ -2415,6 +2502,51 @@ class Vocabulary:
 
     def logsigmoid_(self) -> Tensor:
         """`logsigmoid`, with the result put into this tensor. Returns it."""
+
+    @overload
+    @staticmethod
+    def logspace(
+        start: Any,
+        end: Any,
+        steps: builtins.int,
+        base: builtins.float = 10.0,
+        *,
+        dtype: DTypeLike | None = None,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """`steps` numbers from base**start to base**end, whose logarithms are at equal
+        distances."""
+
+    @overload
+    @staticmethod
+    def logspace(
+        start: Any,
+        *,
+        stop: Any,
+        steps: builtins.int,
+        base: builtins.float = 10.0,
+        dtype: DTypeLike | None = None,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """`steps` numbers from base**start to base**end, whose logarithms are at equal
+        distances."""
+
+    @overload
+    @staticmethod
+    def logspace(
+        start: Any,
+        end: Any,
+        *,
+        num: builtins.int,
+        base: builtins.float = 10.0,
+        dtype: DTypeLike | None = None,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """`steps` numbers from base**start to base**end, whose logarithms are at equal
+        distances."""
 
     def logsumexp(
         self,
@@ -2904,6 +3036,13 @@ class Vocabulary:
     def mv_(self, vec: Array) -> Tensor:
         """`mv`, with the result put into this tensor. Returns it."""
 
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """The logarithm of the multivariate gamma function of dimension p: the sum of lgamma(x -
+        j/2) over j = 0 .. p - 1, and p (p - 1) / 4 log pi."""
+
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """`mvlgamma`, with the result put into this tensor. Returns it."""
+
     def nan_to_num(
         self,
         nan: builtins.float | None = 0.0,
@@ -3041,6 +3180,63 @@ class Vocabulary:
 
     def negative_(self) -> Tensor:
         """`negative`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def new_full(
+        self,
+        size: Any,
+        fill_value: builtins.bool | builtins.int | builtins.float,
+        *,
+        dtype: DTypeLike | None = None,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """One number in a shape, in the dtype of x unless one is given."""
+
+    @overload
+    def new_full(
+        self,
+        *,
+        shape: Any,
+        fill_value: builtins.bool | builtins.int | builtins.float,
+        dtype: DTypeLike | None = None,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """One number in a shape, in the dtype of x unless one is given."""
+
+    def new_ones(
+        self,
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Ones of a shape, in the dtype of x unless one is given."""
+
+    def new_zeros(
+        self,
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Zeros of a shape, in the dtype of x unless one is given. (`new_empty` is zeros too.)"""
+
+    def new_empty(
+        self,
+        *_size: Any,
+        dtype: DTypeLike | None = None,
+        size: Any = ...,
+        shape: Any = ...,
+        device: str | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Zeros of a shape, in the dtype of x unless one is given. (`new_empty` is zeros too.)"""
 
     def nextafter(self, other: Operand) -> Tensor:
         """The next number of the dtype after x in the direction of `other`; `other` if they are
@@ -3206,6 +3402,13 @@ class Vocabulary:
     ) -> Tensor:
         """`pairwise_distance`, with the result put into this tensor. Returns it."""
 
+    def pdist(self, p: builtins.float = 2.0) -> Tensor:
+        """The p-norms of the differences of all pairs of rows of a matrix (n, k), (0, 1), (0, 2) ..
+        in a row of n (n - 1) / 2."""
+
+    def pdist_(self, p: builtins.float = 2.0) -> Tensor:
+        """`pdist`, with the result put into this tensor. Returns it."""
+
     def permute(
         self, *_dims: Any, dims: Any = ..., dim: Any = ..., axes: Any = ..., axis: Any = ...
     ) -> Tensor:
@@ -3267,6 +3470,12 @@ class Vocabulary:
         reduction: str = "mean",
     ) -> Tensor:
         """`poisson_nll_loss`, with the result put into this tensor. Returns it."""
+
+    def polygamma(self, n: builtins.int) -> Tensor:
+        """The derivative of `digamma` of the order n, an int of 0 or more."""
+
+    def polygamma_(self, n: builtins.int) -> Tensor:
+        """`polygamma`, with the result put into this tensor. Returns it."""
 
     def positive(self) -> Tensor:
         """x itself, `+x`."""
@@ -3366,6 +3575,9 @@ class Vocabulary:
     ) -> Tensor:
         """Uniform on [0, 1): every multiple of 2**-24 (float64: 2**-53) is equally likely."""
 
+    def rand_like(self, *, dtype: DTypeLike | None = None, random_key: Any = ...) -> Tensor:
+        """Uniform on [0, 1), in the shape of x and in its dtype unless one is given."""
+
     @staticmethod
     def randint(
         low: builtins.int,
@@ -3381,6 +3593,17 @@ class Vocabulary:
         """Integers from `low` up to, without, `high`: randint(low, high, size), or randint(high,
         size) from 0. int64 unless `dtype` is given."""
 
+    def randint_like(
+        self,
+        low: builtins.int,
+        high: Any = None,
+        *,
+        dtype: DTypeLike | None = None,
+        random_key: Any = ...,
+    ) -> Tensor:
+        """Integers from `low` up to, without, `high` (or from 0 up to the one that is given), in
+        the shape of x and in its dtype unless one is given."""
+
     @staticmethod
     def randn(
         *_size: Any,
@@ -3392,6 +3615,10 @@ class Vocabulary:
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """Normal numbers of mean 0 and variance 1."""
+
+    def randn_like(self, *, dtype: DTypeLike | None = None, random_key: Any = ...) -> Tensor:
+        """Normal numbers of mean 0 and variance 1, in the shape of x and in its dtype unless one is
+        given."""
 
     @staticmethod
     def randperm(
@@ -3447,6 +3674,22 @@ class Vocabulary:
 
     def mod_(self, other: Operand) -> Tensor:
         """`mod`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """x with every slice along `dim` whose p-norm is above `maxnorm` made as much smaller."""
+
+    @overload
+    def renorm(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """x with every slice along `dim` whose p-norm is above `maxnorm` made as much smaller."""
+
+    @overload
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """`renorm`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def renorm_(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """`renorm`, with the result put into this tensor. Returns it."""
 
     def repeat(self, *_repeats: Any, repeats: Any = ..., sizes: Any = ...) -> Tensor:
         """The whole tensor repeated, `repeats[i]` times along dimension i; more numbers than
@@ -3575,6 +3818,12 @@ class Vocabulary:
 
     def rsqrt_(self) -> Tensor:
         """`rsqrt`, with the result put into this tensor. Returns it."""
+
+    def rsub(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
+        """other - alpha * x."""
+
+    def rsub_(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
+        """`rsub`, with the result put into this tensor. Returns it."""
 
     def scaled_dot_product_attention(
         self,
@@ -4443,6 +4692,16 @@ class Vocabulary:
         out."""
 
     @overload
+    def unravel_index(self, shape: Any) -> tuple[Tensor, ...]:
+        """Places in a flattened tensor of a shape as its coordinates, one tensor for each
+        dimension."""
+
+    @overload
+    def unravel_index(self, *, size: Any) -> tuple[Tensor, ...]:
+        """Places in a flattened tensor of a shape as its coordinates, one tensor for each
+        dimension."""
+
+    @overload
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """With a dimension of size 1 more, at `dim` of the result."""
 
@@ -4604,6 +4863,9 @@ class Vocabulary:
 
     def bool(self) -> Tensor:
         """This tensor as bool."""
+
+    def byte(self) -> Tensor:
+        """This tensor as uint8."""
 
     def char(self) -> Tensor:
         """This tensor as int8."""

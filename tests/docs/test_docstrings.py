@@ -18,7 +18,7 @@ import pytest
 
 import treadle
 from treadle import nn
-from treadle.graph.public import FFT, LINALG, METHODS, NAMESPACE
+from treadle.graph.public import FFT, LINALG, METHODS, NAMESPACE, SPECIAL
 
 PACKAGE = Path(treadle.__file__).parent
 FINDER = doctest.DocTestFinder(exclude_empty=True, recurse=True)
@@ -40,7 +40,13 @@ def names() -> dict[str, Any]:
 
 def of_tables() -> dict[str, str]:
     """The names of the tables of public names, with their documentation."""
-    tables = {"Tensor": METHODS, "treadle": NAMESPACE, "linalg": LINALG, "fft": FFT}
+    tables = {
+        "Tensor": METHODS,
+        "treadle": NAMESPACE,
+        "linalg": LINALG,
+        "fft": FFT,
+        "special": SPECIAL,
+    }
     return {
         f"{where}.{name}": entry.doc
         for where, table in tables.items()

@@ -80,3 +80,66 @@ def test_the_slope_of_the_next_number():
 
 def test_one_number_becomes_a_sum():
     assert Tensor(3, dtype="int32").sum_to_size(()).dtype.name == "int64"
+
+
+# ---- names that came later -----------------------------------------------------------------------
+def test_divisors():
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(-(2**40), 2**40, (2, 50))
+    assert Tensor(a).gcd(Tensor(b)).tolist() == np.gcd(a, b).tolist()
+    small = rng.integers(-100, 100, (2, 50))
+    assert Tensor(small[0]).lcm(Tensor(small[1])).tolist() == np.lcm(*small).tolist()
+    assert Tensor([0, 0], dtype="uint8").gcd(Tensor([0, 7], dtype="uint8")).tolist() == [0, 7]
+    with pytest.raises(TypeError, match="gcd is for integers, not for float32"):
+        Tensor([1.0]).gcd(Tensor([2.0]))
+
+
+def test_mantissas():
+    with np.errstate(all="ignore"):
+        x = np.array([0.0, np.inf, np.nan, 5e-324, -1e-310, 2.2e-308, 1.0, 0.5, -3e300])
+    mantissa, exponent = Tensor(x).frexp()
+    expected = np.frexp(x)
+    np.testing.assert_array_equal(mantissa.numpy(), expected[0])
+    np.testing.assert_array_equal(exponent.numpy(), np.where(np.isfinite(x), expected[1], 0))
+
+
+def test_choices():
+    assert Tensor([1, 2, 3]).combinations(3).tolist() == [[1, 2, 3]]
+    assert Tensor([1, 2]).combinations(2, True).tolist() == [[1, 1], [1, 2], [2, 2]]
+    assert Tensor([1, 2]).combinations(3).shape == (0, 3)
+    assert Tensor([1, 2]).combinations(1).tolist() == [[1], [2]]
+    places = np.unravel_index([0, 5, 23], (2, 3, 4))
+    found = Tensor([0, 5, 23]).unravel_index((2, 3, 4))
+    assert [each.tolist() for each in found] == [each.tolist() for each in places]
+
+
+def test_covariance():
+    x = np.random.default_rng(3).standard_normal((3, 8))
+    np.testing.assert_allclose(Tensor(x).cov().numpy(), np.cov(x))
+    np.testing.assert_allclose(Tensor(x).corrcoef().numpy(), np.corrcoef(x))
+    np.testing.assert_allclose(Tensor(x[0]).cov(correction=0).numpy(), np.cov(x[0], ddof=0))
+    with pytest.raises(ValueError, match=r"cov: aweights has the shape \(2,\)"):
+        Tensor(x).cov(aweights=Tensor([1.0, 2.0]))
+
+
+def test_in_the_likeness_of_another():
+    x = Tensor([[1, 2]], dtype="int16")
+    made = [x.new_zeros(2, 3), x.new_ones((2, 3)), x.new_full((2, 3), 7), x.new_empty(2, 3)]
+    assert [(each.shape, each.dtype.name) for each in made] == [((2, 3), "int16")] * 4
+    assert made[2].sum().item() == 42
+    assert x.new_ones(2, dtype="float64").dtype is treadle.float64
+    f = Tensor([[1.0, 2.0]], dtype="float64")
+    assert [y.dtype.name for y in (f.rand_like(), f.randn_like(dtype="float32"))] == [
+        "float64",
+        "float32",
+    ]
+    assert x.randint_like(3, 4).tolist() == [[3, 3]]
+
+
+def test_names_of_special_that_are_methods():
+    x = Tensor([0.5, 2.0])
+    assert treadle.special.expit(x).tolist() == x.sigmoid().tolist()
+    assert treadle.special.multigammaln(x + 1, 2).tolist() == (x + 1).mvlgamma(2).tolist()
+    assert "erfcx" in dir(treadle.special)
+    with pytest.raises(AttributeError, match=r"treadle\.special' has no attribute 'airy'"):
+        treadle.special.airy(x)

@@ -83,6 +83,17 @@ def sub(x: Operand, other: Operand, *, alpha: Operand = 1) -> Node:
     return alu(ops.SUB, a, b if alpha == 1 else mul(b, alpha))
 
 
+@public("rsub", source="PyTorch")
+def rsub(x: Operand, other: Operand, *, alpha: Operand = 1) -> Node:
+    """other - alpha * x.
+
+    >>> Tensor([1, 2]).rsub(10)
+    Tensor([9, 8])
+    """
+    a, b = _numbers("-", other, x)
+    return alu(ops.SUB, a, b if alpha == 1 else mul(b, alpha))
+
+
 @public("mul", source="PyTorch", namespace=True, aliases=("multiply",))
 def mul(x: Operand, other: Operand) -> Node:
     """x * other. Of bools: and.
@@ -555,6 +566,26 @@ def clamp(x: Operand, min: Operand = None, max: Operand = None) -> Node:
         value, high = operands(result, max)
         result = where(le(value, high), value, minimum(value, high))
     return result
+
+
+@public("clamp_min", source="PyTorch")
+def clamp_min(x: Operand, min: Operand) -> Node:
+    """x, but `min` where it is below.
+
+    >>> Tensor([-2, 9]).clamp_min(0)
+    Tensor([0, 9])
+    """
+    return clamp(x, min)
+
+
+@public("clamp_max", source="PyTorch")
+def clamp_max(x: Operand, max: Operand) -> Node:
+    """x, but `max` where it is above.
+
+    >>> Tensor([-2, 9]).clamp_max(3)
+    Tensor([-2,  3])
+    """
+    return clamp(x, None, max)
 
 
 @public("masked_fill", source="PyTorch")

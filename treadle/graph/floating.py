@@ -28,6 +28,7 @@ from treadle.graph.elementwise import (
     isnan,
     le,
     logical_and,
+    logical_not,
     logical_or,
     lt,
     mul,
@@ -39,7 +40,7 @@ from treadle.graph.elementwise import (
 from treadle.graph.functions import log
 from treadle.graph.public import public
 from treadle.ir import ops
-from treadle.ir.dtype import BY_NAME, DType, bool_, float64
+from treadle.ir.dtype import BY_NAME, DType, bool_, float64, int32
 from treadle.ir.node import Node
 
 
@@ -288,3 +289,41 @@ def xlogy(x: Operand, other: Operand) -> Node:
     extreme = logical_or(le(value, 0), eq(value, math.inf))
     nothing = logical_and(eq(factor, 0), extreme)
     return cast(mul(factor, log(where(nothing, 1, value))), dtype)
+
+
+# ---- powers of two -------------------------------------------------------------------------------
+@public("ldexp", source="PyTorch")
+def ldexp(x: Operand, other: Operand) -> Node:
+    """x * 2**other, in floating point.
+
+    >>> Tensor([1.0, 3.0]).ldexp(Tensor([4, -1]))
+    Tensor([16. ,  1.5])
+    """
+    factor = pow_(2.0, node_of(other))
+    return mul(*floats(x, factor))
+
+
+@public("frexp", source="PyTorch")
+def frexp(x: Node) -> tuple[Node, Node]:
+    """(mantissa, exponent): x as mantissa * 2**exponent, the mantissa from 0.5 up to 1 in
+    magnitude, the exponent int32. 0, infinities and NaN are their own mantissa, with exponent 0.
+
+    >>> Tensor([8.0, 0.375]).frexp()
+    (Tensor([0.5 , 0.75]), Tensor([ 4, -1], dtype=int32))
+    """
+    if not x.dtype.is_float:
+        raise TypeError(f"frexp is for floats, not for {x.dtype}: cast the tensor first")
+    wide = cast(x, x.dtype.accumulator)
+    digits, bias = (52, 1022) if wide.dtype is float64 else (23, 126)
+    small = lt(abs_(wide), 2.0 ** (1 - bias))
+    value = where(small, mul(wide, 2.0**64), wide)
+    bits = bitcast(stop_gradient(value), BY_NAME[f"int{wide.dtype.bits}"])
+    field = alu(ops.AND, alu(ops.RSHIFT, bits, digits), 2 * bias + 3)
+    exponent = sub(cast(field, int32), bias)
+    special = logical_or(eq(wide, 0), logical_not(isfinite(wide)))
+    # two factors: one alone could be too small for the type
+    half = alu(ops.RSHIFT, exponent, 1)
+    scale = mul(value, pow_(2.0, cast(neg(half), wide.dtype)))
+    mantissa = mul(scale, pow_(2.0, cast(sub(half, exponent), wide.dtype)))
+    exponent = where(special, 0, where(small, sub(exponent, 64), exponent))
+    return cast(where(special, wide, mantissa), x.dtype), exponent

@@ -18,12 +18,14 @@ from treadle.ir.node import Node
 from treadle.ir.ops import Op
 
 
-def _function(name: str, op: Op, text: str) -> Callable[[Operand], Node]:
+def _function(
+    name: str, op: Op, text: str, aliases: tuple[str, ...] = ()
+) -> Callable[[Operand], Node]:
     def function(x: Operand) -> Node:
         return alu(op, as_float(x))
 
     function.__doc__ = f"{text}, in floating point."
-    return public(name, source="PyTorch", namespace=True)(function)
+    return public(name, source="PyTorch", namespace=True, aliases=aliases)(function)
 
 
 exp = _function("exp", ops.EXP, "e to the power x")
@@ -36,7 +38,7 @@ sqrt = _function("sqrt", ops.SQRT, "The square root; NaN below 0")
 sin = _function("sin", ops.SIN, "The sine of x radians")
 cos = _function("cos", ops.COS, "The cosine of x radians")
 tan = _function("tan", ops.TAN, "The tangent of x radians")
-atan = _function("atan", ops.ATAN, "The angle, in radians, whose tangent is x")
+atan = _function("atan", ops.ATAN, "The angle, in radians, whose tangent is x", ("arctan",))
 tanh = _function("tanh", ops.TANH, "The hyperbolic tangent")
 erf = _function("erf", ops.ERF, "The error function")
 

@@ -106,7 +106,14 @@ METHODS: dict[str, Public] = {}  # of Tensor, aliases too
 NAMESPACE: dict[str, Public] = {}  # treadle.name, aliases too
 LINALG: dict[str, Public] = {}  # treadle.linalg.name
 FFT: dict[str, Public] = {}  # treadle.fft.name
-TABLES = {"method": METHODS, "namespace": NAMESPACE, "linalg": LINALG, "fft": FFT}
+SPECIAL: dict[str, Public] = {}  # treadle.special.name
+TABLES = {
+    "method": METHODS,
+    "namespace": NAMESPACE,
+    "linalg": LINALG,
+    "fft": FFT,
+    "special": SPECIAL,
+}
 
 
 def file_under_its_names(entry: Public) -> None:
@@ -133,6 +140,7 @@ def public(
     namespace: bool = False,
     linalg: bool = False,
     fft: bool = False,
+    special: bool = False,
     aliases: tuple[str, ...] = (),
     gradient: str = "yes",
     kind: str = "method",
@@ -140,8 +148,8 @@ def public(
 ) -> Callable[[F], F]:
     """File a function under its public name; the function itself is returned unchanged, so that
     the library's own calls cost nothing more. module: who registers it, if another wrote it."""
-    wanted = {"method": method, "namespace": namespace, "linalg": linalg, "fft": fft}
-    tables = tuple([table for table, is_wanted in wanted.items() if is_wanted])
+    wanted = (method, namespace, linalg, fft, special)
+    tables = tuple([table for table, holds in zip(TABLES, wanted, strict=True) if holds])
 
     def register(function: F) -> F:
         if name in EXAMPLES:

@@ -15,9 +15,11 @@ from treadle.graph.elementwise import (
     div,
     eq,
     floats,
+    le,
     logical_and,
     logical_or,
     lt,
+    mul,
     neg,
     rounded_once,
     sub,
@@ -88,3 +90,44 @@ def logaddexp(x: Operand, other: Operand) -> Node:
     # the difference of equal infinities is NaN
     same = logical_and(eq(a, b), logical_or(eq(a, math.inf), eq(a, -math.inf)))
     return cast(add(high, log1p(exp(where(same, 0, sub(low, high))))), dtype)
+
+
+@public("logaddexp2", source="PyTorch")
+def logaddexp2(x: Operand, other: Operand) -> Node:
+    """log2(2**x + 2**other), which does not overflow.
+
+    >>> Tensor([1000.0]).logaddexp2(Tensor([1000.0]))
+    Tensor([1001.])
+    """
+    first, second = floats(x, other)
+    wide = first.dtype.accumulator
+    a, b = (mul(cast(each, wide), math.log(2)) for each in (first, second))
+    return cast(div(logaddexp(a, b), math.log(2)), first.dtype)
+
+
+@public("xlog1py", source="PyTorch", method=False, special=True)
+def xlog1py(x: Operand, other: Operand) -> Node:
+    """x * log1p(other), which is 0 where x is 0 unless `other` is NaN.
+
+    >>> treadle.special.xlog1py(Tensor([0.0, 2.0]), Tensor([-1.0, 0.0]))
+    Tensor([0., 0.])
+    """
+    first, second = floats(x, other)
+    wide = first.dtype.accumulator
+    factor, value = cast(first, wide), cast(second, wide)
+    extreme = logical_or(le(value, -1), eq(value, math.inf))
+    nothing = logical_and(eq(factor, 0), extreme)
+    return cast(mul(factor, log1p(where(nothing, 0, value))), first.dtype)
+
+
+@public("entr", source="PyTorch", method=False, special=True)
+@rounded_once
+def entr(x: Node) -> Node:
+    """-x * log(x), a term of the entropy: 0 of 0, -inf below.
+
+    >>> treadle.special.entr(Tensor([0.0, -1.0]))
+    Tensor([  0., -inf])
+    """
+    positive = lt(0, x)
+    found = where(positive, neg(mul(x, log(where(positive, x, 1)))), x)
+    return where(lt(x, 0), -math.inf, found)

@@ -1,0 +1,1 @@
+"""Functions of mathematics beyond the elementary ones, each a formula over public operations."""
