@@ -160,8 +160,7 @@ def public(
         results = str(own.__annotations__.get("return", ""))
         described = Public(name, place, tables, source, gradient, kind, results, aliases)
         entry = EXPECTED.pop(described.row, described)
-        if entry is described:  # a name that the file does not have yet
-            file_under_its_names(entry)
+        file_under_its_names(entry)  # the file may lack it, or have an old row of that name
         entry.written = _either_spelling(function, name)
         return function
 
