@@ -417,7 +417,22 @@ CREATION = {
     "randperm": Call(how=lambda f, x: f(2, dtype=x.dtype)),
     "bernoulli": Call("b"),
     "multinomial": Call("b", _of_rows),
+    "logspace": Call(how=lambda f, x: f(0, 2, 3, dtype=x.dtype)),
+    **_each("new_ones new_zeros", "x", lambda f, x: f(x, (2, 3))),
+    "new_full": Call(how=lambda f, x: f(x, (2, 3), 1)),
+    **_each("rand_like randn_like"),
+    "randint_like": Call(how=lambda f, x: f(x, 0, 2)),
 }  # fmt: skip
+RARE = {
+    **_each("i0", "x"),
+    **_each("clamp_min clamp_max gcd lcm ldexp logaddexp2 rsub", "x y"),
+    **_each("corrcoef cov frexp pdist", "x"),
+    "combinations": Call("v"),
+    "mvlgamma": Call("p", lambda f, x: f(x, 1)),
+    "polygamma": Call("p", lambda f, x: f(x, 1), theirs=""),
+    "renorm": Call(how=lambda f, x: f(x, 2, 0, 1)),
+    "unravel_index": Call("x", lambda f, x: f(x, (2, 3)), theirs=""),
+}
 # what is drawn is not compared, but for its dtype
 DRAWN = frozenset(
     (
@@ -429,14 +444,17 @@ DRAWN = frozenset(
         "kaiming_normal",
         "glorot_uniform",
         "scaled_uniform",
+        "rand_like",
         "randint",
+        "randint_like",
+        "randn_like",
         "randperm",
         "multinomial",
     )
 )
 CALLS: dict[str, Call] = {
     **ELEMENTWISE, **MOVEMENT, **REDUCTION, **PRODUCTS, **FOURIER,
-    **MATRICES, **NEURAL, **LOSSES, **CREATION
+    **MATRICES, **NEURAL, **LOSSES, **CREATION, **RARE
 }  # fmt: skip
 
 
