@@ -22,8 +22,8 @@ SKIPPED = {
     "empty_strided": "tensors have no strides",
     "to_sparse": "there are no sparse tensors",
     "resize_": "a tensor keeps its shape",
-    "linalg.eig": "there are no complex numbers",
-    "linalg.eigvals": "there are no complex numbers",
+    "linalg.eig": "not there yet: it raises NotImplementedError",
+    "linalg.eigvals": "as linalg.eig",
 }
 MODULES = ("linalg", "fft", "special")
 
@@ -180,6 +180,7 @@ ENTRIES: tuple[tuple[str, str, str], ...] = (
     (r"nn\.functional\.max_unpool.*", r".*gradient", "Places written twice"),
     (r"nn\.functional\.(adaptive_)?max_pool.*", r".*gradient", "Equal extremes"),
     (r"nn\.functional\.(interpolate|upsample_.*)", r"uint8: other numbers", "Images of bytes"),
+    (r"special\.bessel_j.*", r"float64: (gradient: )?other numbers", "Bessel functions"),
     (r"linspace", r"u?int\d+: other numbers", "Lines of integers"),
     (r"einsum", r"u?int\d+: dtype", "Sums of small integers"),
     (r"nn\.functional\.local_response_norm", r"int\d+: dtype", "Nothing normalized"),

@@ -21,12 +21,17 @@ from treadle.graph.build import (
     gather,
     iota,
     permute,
+    reduce,
     reshape,
+    where,
 )
 from treadle.graph.elementwise import (
+    abs_,
     add,
     clamp,
+    div,
     floor,
+    lt,
     maximum,
     minimum,
     mul,
@@ -66,7 +71,8 @@ def interpolate(
     "linear", "bilinear", "trilinear" (for 1, 2, 3 spatial dimensions), "bicubic" (for 2), or "area"
     (means). align_corners: for the linear ones and bicubic: whether the first and last elements are
     at the ends (True), or elements are squares side by side. recompute_scale_factor: take positions
-    from the sizes and not from scale_factor. antialias is not there yet.
+    from the sizes and not from scale_factor. antialias: for "bilinear" and "bicubic", where a size
+    shrinks every new element is a mean over all old ones that it covers (as in Pillow).
 
     >>> Tensor([[[1.0, 2.0]]]).interpolate(scale_factor=2).tolist()
     [[[1.0, 1.0, 2.0, 2.0]]]
@@ -79,8 +85,8 @@ def interpolate(
             f"interpolate: mode={mode!r} is not for x of shape {shapes.text(x.shape)}: its modes "
             f"are {what}"
         )
-    if antialias:
-        raise NotImplementedError("interpolate: antialias=True is not there yet")
+    if antialias and mode not in _KERNELS:
+        raise ValueError(f"interpolate: antialias is for {', '.join(_KERNELS)}, not for {mode}")
     if align_corners is not None and mode not in _SMOOTH:
         raise ValueError(f"interpolate: align_corners is for {', '.join(_SMOOTH)}, not for {mode}")
     sizes, factors = _new_sizes(x, count, size, scale_factor, recompute_scale_factor)
@@ -97,6 +103,10 @@ def interpolate(
             result = _repeated(result, axis, new // old)
             continue
         wide = result.dtype if smooth and result.dtype.itemsize == 8 else float32
+        if antialias:
+            result = _smoothed(result, axis, _KERNELS[mode], new, factor, bool(align_corners))
+            result = clamp(round_(result), 0, 255) if rounds else result
+            continue
         taps = _TAPS[mode](old, new, factor, bool(align_corners), wide)
         if new != old or factor not in (None, 1.0):
             result = _resampled(result, axis, taps)
@@ -200,20 +210,69 @@ _TAPS: dict[str, Callable[[int, int, float | None, bool, DType], Taps]] = {
 }
 
 
+def _near(t: Node, a: float) -> Node:
+    """(a + 2) t^3 - (a + 3) t^2 + 1: the cubic weight of distances up to 1. Keys, "Cubic
+    convolution interpolation for digital image processing", 1981."""
+    return add(mul(mul(sub(mul(t, a + 2), a + 3), t), t), 1.0)
+
+
+def _far(t: Node, a: float) -> Node:
+    """a t^3 - 5a t^2 + 8a t - 4a: that of distances from 1 to 2."""
+    return sub(mul(add(mul(sub(mul(t, a), 5 * a), t), 8 * a), t), 4 * a)
+
+
 def cubic_weights(share: Node) -> list[Node]:
-    """The weights of the elements at -1, 0, 1, 2 for a position `share` behind 0: Keys's cubic
-    convolution with a = -3/4 ("Cubic convolution interpolation for digital image processing",
-    1981)."""
+    """The weights of the elements at -1, 0, 1, 2 for a position `share` behind 0, with Keys's a =
+    -3/4."""
     a = -0.75
-
-    def near(t: Node) -> Node:  # (a + 2) t^3 - (a + 3) t^2 + 1, for distances up to 1
-        return add(mul(mul(sub(mul(t, a + 2), a + 3), t), t), 1.0)
-
-    def far(t: Node) -> Node:  # a t^3 - 5a t^2 + 8a t - 4a, for distances from 1 to 2
-        return sub(mul(add(mul(sub(mul(t, a), 5 * a), t), 8 * a), t), 4 * a)
-
     rest = sub(1.0, share)
-    return [far(add(share, 1.0)), near(share), near(rest), far(add(rest, 1.0))]
+    return [_far(add(share, 1.0), a), _near(share, a), _near(rest, a), _far(add(rest, 1.0), a)]
+
+
+# ---- without aliasing ----------------------------------------------------------------------------
+def _cubic_kernel(t: Node) -> Node:
+    """Keys's weight of a distance, with a = -1/2."""
+    far = where(lt(t, 2.0), _far(t, -0.5), 0.0)
+    return where(lt(t, 1.0), _near(t, -0.5), far)
+
+
+# mode -> (how far its kernel reaches, its weight of a distance)
+_KERNELS: dict[str, tuple[int, Callable[[Node], Node]]] = {
+    "bilinear": (1, lambda t: maximum(sub(1.0, t), 0.0)),
+    "bicubic": (2, _cubic_kernel),
+}
+
+
+def _smoothed(
+    x: Node,
+    axis: int,
+    kernel: tuple[int, Callable[[Node], Node]],
+    new: int,
+    factor: float | None,
+    align_corners: bool,
+) -> Node:
+    """An axis resampled with a kernel that is as much wider as the axis shrinks: each new element
+    reads all old ones within its reach, with weights that add up to 1."""
+    old, dtype = known_size(x.shape[axis]), x.dtype
+    if align_corners:
+        step = (old - 1) / (new - 1) if new > 1 else 0.0
+    else:
+        step = old / new if factor is None else factor
+    width = max(step, 1.0)
+    reach = kernel[0] * width
+    count = min(2 * math.ceil(reach) + 1, old)
+    center = mul(add(cast(iota(new, int64), dtype), 0.5), const(step, dtype))
+    first = maximum(cast(add(sub(center, reach), 0.5), int64), 0)
+    end = minimum(cast(add(add(center, reach), 0.5), int64), old)
+    place = add(reshape(first, (new, 1)), iota(count, int64))
+    away = sub(add(cast(place, dtype), 0.5), reshape(center, (new, 1)))
+    weight = where(lt(place, reshape(end, (new, 1))), kernel[1](abs_(mul(away, 1 / width))), 0.0)
+    weight = div(weight, reduce("add", weight, 1, True))
+    after = x.shape[axis + 1 :]
+    flat = reshape(minimum(place, old - 1), (new * count, *[1] * len(after)))
+    index = expand(flat, (*x.shape[:axis], new * count, *after))
+    read = reshape(gather(x, index, axis), (*x.shape[:axis], new, count, *after))
+    return reduce("add", mul(read, reshape(weight, (new, count, *[1] * len(after)))), axis + 1)
 
 
 def _resampled(x: Node, axis: int, taps: Taps) -> Node:
