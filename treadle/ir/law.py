@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from treadle.ir import index, ops
+from treadle.ir.dots import GROUP, dot_of
 from treadle.ir.dtype import DType, bool_
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.law_bodies import BODY_LAWS
@@ -504,13 +505,18 @@ def _flat_access_fault(node: Node, dtype: DType, count: int) -> str | None:
     buffer, offset = node.src[:2]
     if buffer.op not in (ops.ARG, ops.DEFINE):
         return f"it accesses {buffer.op.name}, which is no buffer"
-    if dtype.scalar is not buffer.dtype.scalar:
+    if dtype.scalar is not buffer.dtype.scalar and not _holds_several(dtype.scalar, buffer.dtype):
         return f"it accesses a buffer of {buffer.dtype} as {dtype}"
     if offset.dtype.kind not in "xiu" or offset.dtype.lanes != 1:
         return f"its offset is {offset.dtype}, not one integer"
     if len(node.src) > count and node.src[count].dtype is not bool_.vec(dtype.lanes):
         return f"its mask is {node.src[count].dtype}, not {bool_.vec(dtype.lanes)}"
     return None
+
+
+def _holds_several(dtype: DType, element: DType) -> bool:
+    """Whether an access of this type is to the bits of several elements at once."""
+    return dtype.kind == "u" and dtype.itemsize in (2 * element.itemsize, 4 * element.itemsize)
 
 
 @law(ops.SPLAT)
@@ -541,5 +547,15 @@ def _flag(node: Node) -> str | None:
 
 @law(ops.INTRINSIC)
 def _intrinsic(node: Node) -> str | None:
-    right = isinstance(node.arg, tuple) and node.arg and isinstance(node.arg[0], str)
-    return None if right else "its arg does not begin with the name of an intrinsic"
+    if not isinstance(node.arg, tuple) or not node.arg or not isinstance(node.arg[0], str):
+        return "its arg does not begin with the name of an intrinsic"
+    return _dot_fault(node) if node.arg[0] == "dot" else None
+
+
+def _dot_fault(node: Node) -> str | None:
+    lanes = node.dtype.lanes
+    total = dot_of(node.arg).total.vec(lanes)
+    wanted = (total, GROUP.vec(lanes), GROUP.vec(lanes))
+    if node.dtype is total and tuple([s.dtype for s in node.src]) == wanted:
+        return None
+    return f"it needs sources of {', '.join(map(str, wanted))} and is of {total}"

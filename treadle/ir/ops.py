@@ -353,7 +353,8 @@ LOOP   = _row("loop",   2, "p", "control", dtype="given", shape=_no_shape,  # so
 END    = _row("end",    1, "p", "control", dtype="given", shape=_no_shape)  # sources (the LOOP or IF it closes)
 IF     = _row("if",     1, "p", "control", dtype="given", shape=_no_shape)  # sources (condition)
 SPECIAL = _row("special", 0, "p", "index", dtype="given", shape=_no_shape)  # arg: ("task" | "thread", axis, size)
-# sources (buffer, element offset, [mask]); arg: hint or None. dtype's lanes: that many consecutive elements
+# sources (buffer, element offset, [mask]); arg: hint or None. dtype's lanes: that many consecutive elements.
+# An unsigned dtype of twice or four times the elements' size: the bits of as many of them, the first lowest
 READ   = _row("read",   None, "p", "memory", dtype="given", shape=_no_shape)
 # sources (buffer, element offset, value, [mask]); arg: hint ("nontemporal") or None
 WRITE  = _row("write",  None, "p", "memory", dtype="given", shape=_no_shape)
@@ -362,7 +363,7 @@ PACK   = _row("pack",   None, "p", "alu", dtype="given", shape=_no_shape)   # sc
 LANE   = _row("lane",   1, "p", "alu", dtype="given", shape=_no_shape)      # arg: which lane, as a scalar
 LANES  = _row("lanes",  0, "p", "index", dtype="given", shape=_no_shape)    # 0, 1 .. lanes-1 as a vector
 FLAG   = _row("flag",   1, "p", "memory", dtype="given", shape=_no_shape)   # sources (condition); arg: check number; set the error flag where true
-INTRINSIC = _row("intrinsic", None, "p", "memory", dtype="given", shape=_no_shape)  # arg: (name, ..); barrier, prefetch, dot ..: Target's table
+INTRINSIC = _row("intrinsic", None, "p", "memory", dtype="given", shape=_no_shape)  # arg: (name, ..); barrier, prefetch, shuffle, dot (dots.py): Target's table
 # fmt: on
 
 SPELLED = tuple(op for op in TABLE.values() if "spelled" in op.flags)

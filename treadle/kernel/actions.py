@@ -370,8 +370,12 @@ def _check_vector(kernel: Kernel, leaf: Leaf) -> None:
     assert isinstance(leaf.extent, int)
     if leaf.extent < 2 or leaf.extent & (leaf.extent - 1):
         raise ScheduleError(f"{leaf.name} runs {leaf.extent} times: lanes are a power of 2, from 2")
-    if kernel.step(leaf.name) != 1:
+    owner = kernel.range_of[leaf.name]
+    inside = owner.leaves[owner.leaves.index(leaf.name) + 1 :]
+    if any(kernel.leaves[name].kind != "mma" for name in inside):
         raise ScheduleError(f"{leaf.name} is not the innermost part of its range: lanes must be")
+    if inside and (not isinstance(owner.extent, int) or owner.extent % kernel.step(leaf.name)):
+        raise ScheduleError(f"a group of {inside[0]} is not whole: {leaf.name} cannot be lanes")
     for statement in kernel.statements:
         others = [
             n for n in statement.order if kernel.leaves[n].kind == "vector" and n != leaf.name
@@ -424,6 +428,8 @@ class Tail:
         owner = kernel.range_of[self.leaf]
         if self.how not in TAILS:
             raise ScheduleError(f"a tail is one of {', '.join(TAILS)}, not {self.how!r}")
+        if any(kernel.leaves[name].kind == "mma" for name in owner.leaves) and self.how != "peel":
+            raise ScheduleError(f"{owner.name} has a last group: it can only be peeled")
         if self.how != "mask" and not isinstance(owner.extent, int):
             raise ScheduleError(
                 f"range {owner.name} has {index.spell(owner.extent)} points, known only at run "

@@ -21,6 +21,7 @@ from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.kernel.actions import Reorder, Split, Tail, grid, unroll, vector
 from treadle.kernel.analysis import Access, points, upper
+from treadle.kernel.dot import Inside, dot_for
 from treadle.kernel.kernel import Extent, ScheduleError, Stmt, kept
 from treadle.kernel.plan import SERIAL_WORK, Plan
 from treadle.kernel.retile import Detach, Subtotal
@@ -43,9 +44,19 @@ ALONE = 16.0  # what a factor costs that is gathered at every use
 
 
 @dataclass(frozen=True)
+class Grouped:
+    """Which products of a contraction are inside one instruction: those of so many neighbours along
+    a leaf of the sum."""
+
+    leaf: str
+    size: int
+
+
+@dataclass(frozen=True)
 class Contraction:
     """A sum of products. rows, columns: output leaves that only the first, only the second factor
-    depends on; first, second: the loads of the factors; summed: the reduced leaves."""
+    depends on; first, second: the loads of the factors; summed: the reduced leaves; grouped: what
+    is inside an instruction, once that is decided."""
 
     statement: Stmt
     rows: tuple[str, ...]
@@ -53,6 +64,7 @@ class Contraction:
     summed: tuple[str, ...]
     first: tuple[Access, ...]
     second: tuple[Access, ...]
+    grouped: Grouped | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -102,7 +114,9 @@ def find(plan: Plan) -> Contraction | None:
     if statement is None:
         return None
     value = statement.values[0]
-    if statement.monoid != "add" or value.op is not ops.MUL or not value.dtype.is_float:
+    if statement.monoid != "add" or value.op is not ops.MUL:
+        return None
+    if not value.dtype.is_float and dot_for(plan.kernel, statement) is None:
         return None
     outputs = kept(statement)
     if any(
@@ -118,8 +132,8 @@ def find(plan: Plan) -> Contraction | None:
     if not rows or not columns:
         return None
     summed = tuple(name for name in statement.order if name in statement.reduced)
-    loads = [plan.facts[statement.name].within(factor) for factor in value.src]
-    return Contraction(statement, rows, columns, summed, *loads)
+    one, two = (plan.facts[statement.name].within(factor) for factor in value.src)
+    return Contraction(statement, rows, columns, summed, one, two)
 
 
 def schedule(plan: Plan, contraction: Contraction) -> None:
@@ -154,12 +168,17 @@ def _outer_choice(plan: Plan, contraction: Contraction, lanes: str, row: str) ->
     again = points(plan.kernel, contraction.rows) >= PANEL_ROWS
     can_pack = len(moving) == 1 and axis_of(plan, moving[0].node, lanes) is not None
     packed = can_pack and (not contiguous or (far and again))
+    grouped = _grouped(plan, contraction)
+    steps = points(plan.kernel, contraction.summed)
+    if grouped is not None:
+        steps = -(-steps // grouped.size)
+        packed = packed or (can_pack and again)
     width = plan.target.lanes(contraction.statement.values[0].dtype)
     extent = _size(leaves[lanes].extent)
     tile = _best_tile(
         _size(leaves[row].extent),
         extent,
-        points(plan.kernel, contraction.summed),
+        steps,
         (width,) if extent % width == 0 or width < 8 else (width, width // 2),
         plan.target.registers,
         "far" if far and not packed else "near",
@@ -286,10 +305,35 @@ def _size(extent: Extent) -> int:
     return max(1, extent if isinstance(extent, int) else min(upper(extent), 512))
 
 
+# ---- dot instructions ----------------------------------------------------------------------------
+def _grouped(plan: Plan, contraction: Contraction) -> Grouped | None:
+    """The products that one instruction of the target takes, if it has one for them."""
+    dot = dot_for(plan.kernel, contraction.statement)
+    leaf = contraction.summed[-1]
+    extent = plan.kernel.leaves[leaf].extent
+    if dot is None or not isinstance(extent, int) or extent < 2 * dot.size:
+        return None
+    return Grouped(leaf, dot.size)
+
+
+def _split_group(plan: Plan, choice: Choice) -> Choice:
+    """The choice with its innermost products inside an instruction, where there is one."""
+    contraction = choice.contraction
+    grouped = _grouped(plan, contraction)
+    if grouped is None:
+        return choice
+    outer, inside = f"{grouped.leaf}q", f"{grouped.leaf}p"
+    plan.do(Split(grouped.leaf, outer, ((inside, grouped.size),)))
+    plan.do(Inside(contraction.statement.name, inside))
+    summed = tuple(outer if name == grouped.leaf else name for name in contraction.summed)
+    return replace(choice, contraction=replace(contraction, summed=summed, grouped=grouped))
+
+
 # ---- lanes along an output -----------------------------------------------------------------------
 def _outer_tiles(plan: Plan, choice: Choice) -> None:
-    contraction, lanes, row, tile = choice.contraction, choice.lanes, choice.row, choice.tile
     apart = _store_lanes(plan, choice)
+    choice = _split_group(plan, choice)
+    contraction, lanes, row, tile = choice.contraction, choice.lanes, choice.row, choice.tile
     plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}u", tile.vectors), (f"{lanes}v", tile.lanes))))
     others = [name for name in contraction.outputs if name not in (row, lanes)]
     blocks = _split_rows(plan, row, tile.rows, [*others, f"{lanes}o"])
@@ -406,15 +450,25 @@ def _pack(
     load = _packed_load(plan, choice)
     axis = axis_before(plan, load, lanes)
     layout = () if axis == load.arg - 1 else (*(a for a in range(load.arg) if a != axis), axis)
+    grouped = choice.contraction.grouped
+    group = None
+    if grouped is not None:
+        group = (axis_before(plan, load, grouped.leaf), grouped.size)
+        layout = (*(a for a in range(load.arg) if a != axis), axis)
     buffer = stage_name(plan.kernel, load)
-    at_task = Stage(buffer, block[0] if block else f"{lanes}o", "panel", layout=layout)
+    at = block[0] if block else f"{lanes}o"
+    at_task = Stage(buffer, at, "panel", layout=layout, group=group)
     tile = choice.tile.vectors * width
-    at_root = Stage(buffer, "root", "panel", "root", layout, block=tile)
+    at_root = Stage(buffer, "root", "panel", "root", layout, block=tile, group=group)
     shared = not (alone and plan.fits(at_task))
     try:
         plan.do(at_root if shared else at_task)
     except ScheduleError:
         return  # it is read where no loop goes: gathered, then
+    if group is not None:
+        along = f"panel{group[0]}"
+        plan.do(Split(along, f"{along}q", ((f"{along}p", group[1]),)))
+        plan.do(Inside("copy_panel", f"{along}p"))
     own = f"panel{axis}"
     plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
     plan.do(vector(f"{own}v"))

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from treadle import config
 from treadle.ir import index, ops
-from treadle.ir.dtype import DType, bool_
+from treadle.ir.dots import GROUP
+from treadle.ir.dtype import DType, bool_, uint8, uint16
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.node import Node, toposort
 from treadle.kernel.kernel import Kernel, Leaf
@@ -61,6 +63,9 @@ class Emitter:
         self.vector: Leaf | None = None  # the leaf that is in lanes now
         self.lanes_mask: Node | None = None  # which lanes exist, where not all of them do
         self.lane: int | None = None  # set while one lane is computed by itself
+        self.group: Leaf | None = None  # the leaf whose steps are inside an instruction now
+        self.members = 0  # how many of its steps exist
+        self.groups: dict[tuple[Node, int], Node] = {}  # (value, members) -> its group
         # by kernel node: the leaves that its value depends on now, and their fields of the state
         self.info: dict[Node, tuple[int, int]] = {}
         self.closure: dict[
@@ -271,10 +276,29 @@ class Emitter:
             found = self.strides[key] = (rest, step if affine and isinstance(step, int) else None)
         return found
 
+    def grouped(self, node: Node) -> Node:
+        """The values of a prepared kernel node at all steps of the group, as one number each."""
+        assert self.group is not None
+        found = self.groups.get((node, self.members))
+        if found is None:
+            found = _in_one_read(node, self.group, self._whole(node)) or _by_parts(
+                node, self.group, self.members
+            )
+            self.prepare([found])
+            self.groups[node, self.members] = found
+        return found
+
+    def _whole(self, node: Node) -> bool:
+        """Whether memory has all elements of the group: also those past the end, as zeros, where it
+        is scratch memory in groups."""
+        assert self.group is not None
+        scratch = self.kernel.scratch.get(node.src[0].arg[0]) if node.op is ops.READ else None
+        return self.members == self.group.extent or (scratch is not None and bool(scratch.group))
+
     def _vector_operands(self, node: Node) -> Sequence[Node]:
         if node.op is ops.READ and self.vector is not None:
             first, step = self.stride(node.src[1], self.vector)
-            if step == 1:
+            if step == elements(node):
                 return (first, *node.src[2:])
         return ()  # computed lane by lane
 
@@ -436,6 +460,35 @@ class Emitter:
         last = self.place(ops.ADD(size, constant(-1, INDEX)), depth)
         inside = self.place(ops.MIN(position, last), depth)
         return self.place(ops.MAX(inside, zero), depth)
+
+
+def elements(node: Node) -> int:
+    """How many elements of its buffer one lane of a READ holds."""
+    held, element = node.dtype.itemsize, node.src[0].dtype.itemsize
+    return int(held // element)
+
+
+def _in_one_read(node: Node, group: Leaf, whole: bool) -> Node | None:
+    """A group that lies in memory as it is, as a READ; None if it does not."""
+    if node.op is not ops.READ or not whole or any(s.free & group.bit for s in node.src[2:]):
+        return None
+    first, moving = index.split(node.src[1], group.node)
+    if moving is not group.node:
+        return None
+    return Node(ops.READ, GROUP, (node.src[0], first, *node.src[2:]))
+
+
+def _by_parts(node: Node, group: Leaf, members: int) -> Node:
+    """A group put together from its members; those that do not exist are zeros."""
+    bits = next(d for d in (uint8, uint16) if d.itemsize == node.dtype.itemsize)
+    parts: list[Node] = []
+    for member in range(members):
+        one = index.substitute(node, {group.node: member})
+        one = one if node.dtype is bits else Node(ops.BITCAST, bits, (one,))
+        wide = Node(ops.CAST, GROUP, (one,))
+        shift = constant(bits.bits * member, GROUP)
+        parts.append(Node(ops.SHL, GROUP, (wide, shift)) if member else wide)
+    return reduce(lambda a, b: Node(ops.OR, GROUP, (a, b)), parts)
 
 
 _Rule = Callable[[Emitter, Node, int, Sequence[Node]], Node]

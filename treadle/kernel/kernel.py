@@ -35,6 +35,7 @@ Extent = int | Node
 
 # the order in which leaves of these kinds stand in a statement, outermost first
 KINDS = ("grid", "local", "loop", "unroll", "vector", "mma")
+INSIDE = ("unroll", "vector", "mma")  # those of a tile
 TAILS = ("peel", "mask", "shift")
 SCOPES = ("thread", "shared", "root")
 
@@ -48,8 +49,8 @@ class Leaf:
     """One loop: its name, how often it runs, its number in expressions, and what becomes of it.
 
     kind: "grid" (tasks of the pool, blocks of a GPU) | "local" (threads of a block) | "loop" |
-    "unroll" | "vector" (lanes) | "mma" (inside a matrix instruction). slot: threads of a block that
-    several local leaves share. snake: an unrolled leaf that is walked to and fro.
+    "unroll" | "vector" (lanes) | "mma" (inside a matrix or dot instruction). slot: threads of a
+    block that several local leaves share. snake: an unrolled leaf that is walked to and fro.
     """
 
     name: str
@@ -154,10 +155,11 @@ class Scratch:
     node: the ARG by which expressions address it. scope: "thread" | "shared" (of a block) | "root"
     (of the whole kernel: what writes it is a phase of its own). layout: names of a staged
     operand's dimensions, outermost first. block: the innermost of them is cut in blocks of so many
-    elements, with everything else inside a block. pad: elements added to a row; swizzle: bytes, 0
-    for none;
-    copy: "plain" | "register" | "cp4" | "cp16" | "tma"; depth: slots of the pipeline; producer: a
-    warp of its own issues the copies. shape: the piece that is held at a time, by dimension.
+    elements, with everything else inside a block. group: (dimension, size): so many elements of
+    this dimension lie side by side, inside everything else. pad: elements added to a row; swizzle:
+    bytes, 0 for none; copy: "plain" | "register" | "cp4" | "cp16" | "tma"; depth: slots of the
+    pipeline; producer: a warp of its own issues the copies. shape: the piece that is held at a
+    time, by dimension.
     """
 
     name: str
@@ -171,6 +173,7 @@ class Scratch:
     producer: int = 0
     shape: tuple[int, ...] = ()
     block: int = 0
+    group: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -241,7 +244,7 @@ class Kernel:
     def _shifted(self, owner: Range) -> Node:
         """The value of a range whose last tile moves back, so as to end where the range does."""
         assert isinstance(owner.extent, int)
-        inner = {n for n in owner.leaves if self.leaves[n].kind in ("unroll", "vector")}
+        inner = {n for n in owner.leaves if self.leaves[n].kind in INSIDE}
         within = {self.leaves[n].node: 0 for n in owner.leaves if n not in inner}
         outside = {self.leaves[n].node: 0 for n in inner}
         tile = index.substitute(owner.value, _ranges_only(within))

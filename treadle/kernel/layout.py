@@ -17,7 +17,16 @@ from math import prod
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node
-from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Scratch, Stmt, home, loads
+from treadle.kernel.kernel import (
+    INSIDE,
+    Extent,
+    Kernel,
+    ScheduleError,
+    Scratch,
+    Stmt,
+    home,
+    loads,
+)
 
 ROOT = "root"
 
@@ -27,7 +36,8 @@ class Layout:
     """How one scratch buffer lies in memory: its strides by dimension, what its least place would
     be without a correction, its elements, and the leaves of its home, which do not move it (their
     nodes, and all of them as a mask). blocks: a dimension that is cut in blocks, how long they are,
-    and the stride from one to the next."""
+    and the stride from one to the next. group: a dimension that lies in groups, and their size: its
+    place in a group is a dimension more, the last."""
 
     strides: tuple[Extent, ...]
     first: Node
@@ -35,20 +45,31 @@ class Layout:
     home: tuple[Node, ...]
     mask: int
     blocks: tuple[int, int, Extent] | None = None
+    group: tuple[int, int] | None = None
 
     def offset(self, place: Sequence[Node]) -> Node:
         """The flat offset of the element at a logical place, before `inside` the home."""
+        place = in_groups(self.group, place)
+        block = index.as_node(0)
         if self.blocks is not None:
             cut, length, apart = self.blocks
             block = index.mul(index.floordiv(place[cut], length), apart)
-            inside = [index.mod(i, length) if d == cut else i for d, i in enumerate(place)]
-            return index.add(block, replace(self, blocks=None).offset(inside))
-        flat = index.add(*(index.mul(i, stride) for i, stride in zip(place, self.strides)))
+            place = [index.mod(i, length) if d == cut else i for d, i in enumerate(place)]
+        flat = index.add(block, *(index.mul(i, stride) for i, stride in zip(place, self.strides)))
         return index.sub(flat, self.first)
 
     def inside(self, offset: Node) -> Node:
         """A flat offset over leaves, with those of the home at 0."""
         return index.substitute(offset, dict.fromkeys(self.home, 0)) if self.home else offset
+
+
+def in_groups(group: tuple[int, int] | None, place: Sequence[Node]) -> Sequence[Node]:
+    """A place in memory that lies in groups: which group, and where in it as a dimension more."""
+    if group is None:
+        return place
+    axis, size = group
+    inside = index.mod(place[axis], size)
+    return [*place[:axis], index.floordiv(place[axis], size), *place[axis + 1 :], inside]
 
 
 def strides_of(shape: Sequence[Extent]) -> tuple[Extent, ...]:
@@ -92,27 +113,32 @@ def _layouts(kernel: Kernel) -> dict[str, Layout]:
 
 
 def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: Stmt) -> Layout:
-    scratch = kernel.scratch[name]
+    scratch, logical = kernel.scratch[name], places
     shared = () if scratch.scope == ROOT else home(kernel, name)
     if scratch.scope == "shared":  # each thread of the block has a part of it
         shared = tuple(leaf for leaf in shared if kernel.leaves[leaf].kind != "local")
     bits = sum(kernel.leaves[leaf].bit for leaf in shared)
     # a read may not be hoisted out of a loop around the writer, even if that runs only once
-    loops = (leaf for leaf in writer.order if kernel.leaves[leaf].kind not in ("unroll", "vector"))
+    loops = (leaf for leaf in writer.order if kernel.leaves[leaf].kind not in INSIDE)
     mask = sum(kernel.leaves[leaf].bit for leaf in {*shared, *loops})
     nodes = (kernel.leaves[leaf].node for leaf in shared)
     leaves = tuple(n for n in nodes if n.op is ops.RANGE)
     fixed = dict.fromkeys(leaves, 0)
-    rank = len(writer.index)
+    order = [int(d) for d in scratch.layout] or _order(kernel, writer, len(writer.index))
+    cut = order[-1] if order else 0
+    places = [tuple(in_groups(scratch.group, place)) for place in places]
+    shape = _shape(scratch)
+    order += range(len(order), len(shape))
+    rank = len(shape)
     slack = _slack(kernel, writer)
     spans = [
-        _span(kernel, scratch, d, [place[d] for place in places], fixed, slack) for d in range(rank)
+        _span(kernel, scratch, shape[d], [place[d] for place in places], fixed, slack)
+        for d in range(rank)
     ]
     lows = [low for low, _ in spans]
     extents = [extent for _, extent in spans]
-    order = [int(d) for d in scratch.layout] or _order(kernel, writer, rank)
-    written = [kernel.over_ranges(i).free for i in writer.index]
-    blocks = _cut_in_blocks(scratch, order, extents)
+    written = [kernel.over_ranges(i).free for i in in_groups(scratch.group, writer.index)]
+    blocks = _cut_in_blocks(scratch, cut, extents)
     strides: list[Extent] = [0] * rank
     step: Extent = 1
     for d, outer in zip(order[::-1], (*order[-2::-1], None)):
@@ -122,12 +148,13 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
         if apart and scratch.scope != ROOT:  # a last vector may go past the end of a fused range
             step = max(index.bounds(step)[1], _reach(kernel, places, strides, lows, fixed))
     first = index.add(*(index.mul(stride, low) for stride, low in zip(strides, lows)))
-    layout = Layout(tuple(strides), first, index.product(extents), leaves, mask)
+    size = index.product(extents)
+    layout = Layout(tuple(strides), first, size, leaves, mask, group=scratch.group)
     if blocks is not None:
         cut, length, count = blocks
         size = index.dim(index.mul(step, count))
         layout = replace(layout, size=size, blocks=(cut, length, step))
-    offsets = {kernel.over_leaves(layout.offset(place)) for place in places}
+    offsets = {kernel.over_leaves(layout.offset(place)) for place in logical}
     if scratch.scope != ROOT:
         for offset in offsets:
             if any(a.free & bits and a.free & ~bits for _, a in index.terms(offset)[1]):
@@ -139,14 +166,24 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
     return layout
 
 
+def _shape(scratch: Scratch) -> tuple[Extent, ...]:
+    """The logical shape of a scratch buffer, with the groups of a dimension as one dimension and
+    the places in them as another."""
+    if scratch.group is None:
+        return scratch.node.shape
+    axis, size = scratch.group
+    shape = list(scratch.node.shape)
+    shape[axis] = index.dim(index.floordiv(index.add(shape[axis], size - 1), size))
+    return (*shape, size)
+
+
 def _cut_in_blocks(
-    scratch: Scratch, order: Sequence[int], extents: list[Extent]
+    scratch: Scratch, cut: int, extents: list[Extent]
 ) -> tuple[int, int, Extent] | None:
-    """Cuts the innermost dimension of a scratch buffer in blocks, if that is its layout: it becomes
-    as long as one. (dimension, length of a block, how many there are)."""
+    """Cuts a dimension of a scratch buffer in blocks, if that is its layout: it becomes as long as
+    one. (dimension, length of a block, how many there are)."""
     if not scratch.block:
         return None
-    cut = order[-1]
     count = index.dim(index.floordiv(index.add(extents[cut], scratch.block - 1), scratch.block))
     extents[cut] = scratch.block
     return cut, scratch.block, count
@@ -183,7 +220,7 @@ def _reach(
 def _span(
     kernel: Kernel,
     scratch: Scratch,
-    dimension: int,
+    size: Extent,
     places: Sequence[Node],
     fixed: dict[Node, int],
     slack: int,
@@ -192,7 +229,6 @@ def _span(
     on. Parts of a fused range get the whole dimension: only then they fold to the range again."""
     inside = [index.substitute(kernel.over_leaves(i), fixed) for i in set(places)]
     low = min(index.bounds(i)[0] for i in inside)
-    size = scratch.node.shape[dimension]
     whole = any(kernel.over_ranges(i) is not i for i in places)
     if scratch.scope != ROOT:
         high = max(index.bounds(i)[1] for i in inside)
@@ -233,7 +269,7 @@ def _is_symbolic(extent: Extent) -> bool:
 def _slack(kernel: Kernel, writer: Stmt) -> int:
     """How many points past its end the last tile of a range may write."""
     inner = (kernel.leaves[name] for name in writer.order)
-    return prod(index.as_int(n.extent) for n in inner if n.kind in ("unroll", "vector")) - 1
+    return prod(index.as_int(n.extent) for n in inner if n.kind in INSIDE) - 1
 
 
 def root_buffers(kernel: Kernel) -> dict[str, Node]:

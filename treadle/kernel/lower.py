@@ -44,8 +44,11 @@ def lower(kernel: Kernel, name: str) -> list[Function]:
 
 def _require_cpu(kernel: Kernel) -> None:
     for leaf in kernel.leaves.values():
-        if leaf.kind in ("local", "mma"):
+        if leaf.kind == "local":
             raise ScheduleError(f"{leaf.name} is {leaf.kind}: no CPU has that")
+    for statement in kernel.statements:
+        if statement.mma:
+            raise ScheduleError(f"{statement.name} needs a matrix instruction: no CPU has that")
     for scratch in kernel.scratch.values():
         if scratch.scope == "shared":
             raise ScheduleError(f"{scratch.name} is shared by a block: a CPU has no blocks")
@@ -175,6 +178,8 @@ class _Walker(StatementEmitter):
         limit = self.limits.get(owner.name)
         if leaf.kind == "vector":
             self._in_vector(owner, leaf, limit, body)
+        elif leaf.kind == "mma":
+            self._in_group(owner, leaf, limit, body)
         elif leaf.kind == "unroll":
             if limit is not None and limit.rolled:
                 rest = index.sub(limit.size, self._inner(owner))
@@ -305,7 +310,8 @@ class _Walker(StatementEmitter):
     def _in_vector(self, owner: Range, leaf: Leaf, limit: _Limit | None, body: Body) -> None:
         assert isinstance(leaf.extent, int)
         if limit is not None:
-            rest = index.dim(index.sub(limit.size, self._inner_now(owner)))
+            left = index.sub(limit.size, self._inner_now(owner))
+            rest = index.dim(_ceiling(left, self.kernel.step(leaf.name)))
             if isinstance(rest, Node) or rest < leaf.extent:
                 lanes = leaf.extent
                 number = index.as_node(rest)
@@ -321,6 +327,18 @@ class _Walker(StatementEmitter):
         self._open(owner, leaf, body)
         self.vector = self.lanes_mask = None
         self.set_field(leaf, 0)
+
+    def _in_group(self, owner: Range, leaf: Leaf, limit: _Limit | None, body: Body) -> None:
+        """The body once, for all steps that are inside an instruction; `members` of them exist."""
+        assert isinstance(leaf.extent, int)
+        members = leaf.extent
+        lanes = self.vector is not None and self.vector.name in owner.leaves  # of whole groups
+        if limit is not None and not lanes:
+            assert isinstance(limit.size, int)
+            members = min(members, limit.size - self._static_inner(owner))
+        self.group, self.members = leaf, members
+        self._open(owner, leaf, body)
+        self.group = None
 
     def _inner_now(self, owner: Range) -> Node:
         """The position inside the tile with unrolled leaves as the numbers that they are."""

@@ -8,6 +8,7 @@
     stage arg1 at k0 as A shared swizzle 128 depth 4 copy tma
     stage store0 at iw as C shared swizzle 128 copy tma shape 64,128
     mma add0: im, jm, km inflight 1       persist 132               skew add1 1
+    mma add0: kp                          stage arg2 at j1 as B layout 0,1 group 0,2
     prefetch arg1 in add1 along i 1 nontemporal     join k, k2
     fission add0 at jo as s               bound sk at jo in 64
 
@@ -23,6 +24,7 @@ from typing import Any
 from treadle.kernel.actions import Action, Fuse, Hint, Kind, Place, Prefetch, Reorder, Split, Tail
 from treadle.kernel.bound import Bound
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
+from treadle.kernel.dot import Inside
 from treadle.kernel.gpu import Mma, Occupancy, Persist, Skew, Snake
 from treadle.kernel.join import Join
 from treadle.kernel.kernel import SCOPES, ScheduleError
@@ -80,13 +82,23 @@ def _kind(kind: str, leaves: str, slot: str | None) -> Action:
 
 def _mma(statement: str, leaves: str, inflight: str | None) -> Action:
     names = _names(leaves)
+    if len(names) == 1 and inflight is None:
+        return Inside(statement, names[0])
     if len(names) != 3:
-        raise ScheduleError(f"mma {statement}: it takes three leaves, m, n and k")
+        raise ScheduleError(f"mma {statement}: it takes three leaves, m, n and k, or one of a sum")
     return Mma(statement, (names[0], names[1], names[2]), int(inflight or 0))
+
+
+def _axis_and_size(text: str) -> tuple[int, int]:
+    numbers = [int(part) for part in text.split(",")]
+    if len(numbers) != 2:
+        raise ScheduleError(f"group {text}: it takes an axis and a size")
+    return numbers[0], numbers[1]
 
 
 _MEMORY: dict[str, Callable[[str], object]] = {
     "layout": lambda text: tuple(int(axis) for axis in text.split(",")),
+    "group": _axis_and_size,
     "block": int,
     "pad": int,
     "swizzle": int,

@@ -38,8 +38,9 @@ class Stage:
     before). scope: "thread" | "shared" | "root". layout: the buffer's axes as they lie in the
     scratch memory, outermost first; all of them if it is empty. block: the last of them is cut in
     blocks of so many elements, and the blocks lie outermost (panels that several tasks share; only
-    for scope root). The copy's leaves are called name0, name1, ... by axis; axes that do not vary
-    have none.
+    for scope root). group: (axis, size): so many elements of this axis lie side by side, innermost
+    of all (as a dot instruction takes them). The copy's leaves are called name0, name1, ... by
+    axis; axes that do not vary have none.
 
     For GPU targets: pad, swizzle, copy, depth and producer say how the memory is laid out and
     filled (see `Scratch`); readers names the statements that read it (all, if it is empty).
@@ -57,6 +58,7 @@ class Stage:
     producer: int = 0
     readers: tuple[str, ...] = ()
     block: int = 0
+    group: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         words = [f"stage {self.buffer} at {self.at} as {self.name}"]
@@ -64,6 +66,8 @@ class Stage:
             words.append(self.scope)
         if self.layout:
             words.append("layout " + ",".join(map(str, self.layout)))
+        if self.group:
+            words.append("group " + ",".join(map(str, self.group)))
         for word in ("block", "pad", "swizzle", "depth", "producer"):
             value = getattr(self, word)
             if value != Stage.__dataclass_fields__[word].default:
@@ -89,11 +93,13 @@ class Stage:
         rank = len(place)
         if self.layout and sorted(self.layout) != list(range(rank)):
             raise ScheduleError(f"layout {self.layout} does not name each of {rank} axes once")
+        if self.group and not 0 <= self.group[0] < rank:
+            raise ScheduleError(f"there is no axis {self.group[0]} of {rank} to lie in groups")
         buffer = load.src[0]
         node = Node(ops.ARG, buffer.dtype, (), (self.name, buffer.shape))
         scratch = Scratch(
             self.name, node, self.scope, tuple(map(str, self.layout)), self.pad, self.swizzle,
-            self.copy, self.depth, self.producer, block=self.block,
+            self.copy, self.depth, self.producer, block=self.block, group=self.group,
         )  # fmt: skip
         order = (*shared, *(leaf.name for leaf in box.leaves))
         statement = Stmt(f"copy_{self.name}", (node,), tuple(box.place), (copied,), None, order)
@@ -181,6 +187,8 @@ def _check_scratch(kernel: Kernel, stage: Stage) -> None:
         raise ScheduleError(f"pad, swizzle, copy, depth, producer are not for {kernel.target.name}")
     if stage.block and (stage.scope != ROOT or stage.block < 0):
         raise ScheduleError("what lies in blocks lives in scope root")
+    if stage.group and (stage.group[1] < 2 or not stage.layout):
+        raise ScheduleError("group names an axis and a size of at least 2, and needs a layout")
     if stage.depth < 1:
         raise ScheduleError("a pipeline has a depth of at least 1")
 

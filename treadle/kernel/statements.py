@@ -17,6 +17,7 @@ from treadle.ir import index, ops
 from treadle.ir.dtype import DType, bool_, void
 from treadle.ir.monoid import find, places
 from treadle.ir.node import Node, toposort
+from treadle.kernel.dot import dot_for, narrow_factors
 from treadle.kernel.emit import Emitter, constant
 from treadle.kernel.kernel import Kernel, Leaf, Stmt
 from treadle.kernel.layout import Layout
@@ -123,8 +124,12 @@ class StatementEmitter(Emitter):
         self._prefetch(plan)
         if plan.statement.is_store:
             self._store(plan)
+        elif self.group is not None and plan.statement.monoid is None:
+            first = index.substitute(plan.offset, {self.group.node: 0})
+            self.prepare([first])
+            self._write_scratch(plan, first, self.value(self.grouped(plan.values[0])))
         elif plan.statement.monoid is None:
-            self._write_scratch(plan, self.value(plan.values[0]))
+            self._write_scratch(plan, plan.offset, self.value(plan.values[0]))
         else:
             self._accumulate(plan)
 
@@ -167,22 +172,22 @@ class StatementEmitter(Emitter):
             (value,) = self._combine(statement.monoid, [old], [value])
         self.append(Node(ops.WRITE, value.dtype, (buffer, offset, value, *rest), statement.hint))
 
-    def _write_scratch(self, plan: Plan, value: Node) -> None:
+    def _write_scratch(self, plan: Plan, place: Node, value: Node) -> None:
         """A copy into scratch: staging."""
         buffer = self.buffer(plan.statement.targets[0])
         leaf = self.vector
         if leaf is None:
-            self.append(Node(ops.WRITE, value.dtype, (buffer, self.value(plan.offset), value)))
+            self.append(Node(ops.WRITE, value.dtype, (buffer, self.value(place), value)))
             return
         assert isinstance(leaf.extent, int)
         value = self.splat(value, leaf.extent, len(self.scopes) - 1)
-        first, step = self.stride(plan.offset, leaf)
-        if step == 1:
+        first, step = self.stride(place, leaf)
+        if step == value.dtype.itemsize // buffer.dtype.itemsize:
             self.append(Node(ops.WRITE, value.dtype, (buffer, self.value(first), value)))
             return
         for lane in range(leaf.extent):
             part = self.append(Node(ops.LANE, value.dtype.scalar, (value,), lane))
-            offset = self.at_lane(plan.offset, lane)
+            offset = self.at_lane(place, lane)
             self.append(Node(ops.WRITE, part.dtype, (buffer, offset, part)))
 
     # ---- reductions ------------------------------------------------------------------------------
@@ -254,7 +259,9 @@ class StatementEmitter(Emitter):
                 held = self.append(Node(ops.READ, buffer.dtype.vec(lanes), (buffer, offset)))
             old.append(held)
         depth = len(self.scopes) - 1
-        if _is_product(statement):
+        if self.group is not None:
+            new = [self._dot(plan, old[0], lanes, depth)]
+        elif _is_product(statement):
             factors = [self.splat(self.value(f), lanes, depth) for f in plan.values[0].src]
             new = [self.append(ops.FMA(*factors, old[0]))]
         else:
@@ -267,6 +274,14 @@ class StatementEmitter(Emitter):
             ]
         for buffer, value in zip(buffers, new):
             registers[buffer, offset] = value
+
+    def _dot(self, plan: Plan, old: Node, lanes: int, depth: int) -> Node:
+        """A sum after the products of a group, by one instruction."""
+        dot = dot_for(self.kernel, plan.statement)
+        assert dot is not None
+        groups = [self.grouped(f) for f in narrow_factors(dot, plan.values[0])]
+        factors = [self.splat(self.value(g), lanes, depth) for g in groups]
+        return self.append(Node(ops.INTRINSIC, old.dtype, (old, *factors), dot.arg))
 
     def fold(self, plan: Plan) -> None:
         """Partial accumulators, and then their lanes, into the result."""

@@ -16,6 +16,7 @@ from treadle.backend.c.spell import (
     SPELLED,
     Helper,
     constant,
+    dot,
     load_form,
     memory_type,
     operation,
@@ -24,6 +25,7 @@ from treadle.backend.c.spell import (
 )
 from treadle.ir import ops
 from treadle.ir.decompose import decompose
+from treadle.ir.dots import dot_of
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op
@@ -33,6 +35,7 @@ SCALARS = {
     "i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long",
     "f32": "float", "f64": "double",
 }  # fmt: skip
+SEVERAL = ("u16", "u32")  # numbers that may hold the bits of several elements
 WIDTHS = {name: int(name[1:]) // 8 for name in SCALARS}
 
 
@@ -48,7 +51,15 @@ def render(functions: Sequence[Function]) -> str:
     bodies = [_write_function(module, function) for function in functions]
     head = ["#define INLINE static inline __attribute__((always_inline))"]
     head += [f"typedef {spelled} {name};" for name, spelled in SCALARS.items()]
+    head += [
+        f"typedef {name} {name}_any __attribute__((aligned(1), may_alias));" for name in SEVERAL
+    ]
     return "\n".join((*head, *module.types.values(), *module.helpers.values(), *bodies, ""))
+
+
+def _alignment(element: str) -> int:
+    """Bytes to which vectors of this type are aligned in memory."""
+    return 1 if element in SEVERAL else WIDTHS[element]
 
 
 class _Module:
@@ -65,9 +76,10 @@ class _Module:
             width = WIDTHS[element] * int(lanes)
             if width & (width - 1):
                 raise ValueError(f"C has no vectors of {lanes} lanes, only of powers of two")
+            anywhere = f"aligned({_alignment(element)}), may_alias"
             self.types[name] = (
                 f"typedef {element} {name} __attribute__((vector_size({width})));\n"
-                f"typedef {name} {name}_any __attribute__((aligned({WIDTHS[element]}), may_alias));"
+                f"typedef {name} {name}_any __attribute__(({anywhere}));"
             )
         return name
 
@@ -163,10 +175,10 @@ class _Body:
         self.define(node, f"{name}({given})")
         return self.names[node]
 
-    def pointer(self, buffer: Node, offset: Node, of: str) -> str:
-        """The element at an offset as an lvalue of type `of`."""
-        place = f"{self.names[buffer]} + {self.names[offset]}"
-        return f"*({of}_any *)({place})" if "x" in of else f"*({place})"
+    def pointer(self, buffer: Node, offset: Node, of: str, at: str = "[0]") -> str:
+        """The element at an offset, or some behind it, as an lvalue of type `of`."""
+        place = f"({self.names[buffer]} + {self.names[offset]})"
+        return f"(({of}_any *){place}){at}" if "x" in of or of in SEVERAL else f"{place}{at}"
 
     def loaded(self, dtype: DType, text: str) -> str:
         """A value as memory holds it, as variables do."""
@@ -288,7 +300,7 @@ def _read(body: _Body, node: Node) -> None:
     if dtype.lanes == 1:
         body.lines.append(f"  if ({test}) {name} = {place};")
     else:
-        one = f"(({element} *)({body.names[buffer]} + {body.names[offset]}))[l]"
+        one = body.pointer(buffer, offset, element, "[l]")
         body.lines.append(
             f"  for (int l = 0; l < {dtype.lanes}; l++) if ({test}[l]) {name}[l] = {one};"
         )
@@ -309,7 +321,7 @@ def _write(body: _Body, node: Node) -> None:
     if dtype.lanes == 1:
         body.lines.append(f"  if ({test}) {place} = {stored};")
         return
-    one = f"(({element} *)({body.names[buffer]} + {body.names[offset]}))[l]"
+    one = body.pointer(buffer, offset, element, "[l]")
     loop = f"for (int l = 0; l < {dtype.lanes}; l++) if ({test}[l]) {one} = w[l];"
     body.lines.append(f"  {{ {of} w = {stored}; {loop} }}")
 
@@ -353,5 +365,10 @@ def _intrinsic(body: _Body, node: Node) -> None:
         parts = [f"{a}[{n}]" if n < size else f"{b}[{n - size}]" for n in node.arg[1]]
         of = body.module.type_(register_type(node.dtype))
         body.define(node, f"({of}){{{', '.join(parts)}}}")
+    elif name == "dot":
+        helper = dot(dot_of(node.arg), node.dtype.lanes)
+        dtypes = [s.dtype for s in node.src]
+        given = ", ".join([body.names[s] for s in node.src])
+        body.define(node, f"{body.module.use(helper, *dtypes)}({given})")
     else:
-        raise ValueError(f"the CPU has no intrinsic {name!r}; it has prefetch and shuffle")
+        raise ValueError(f"the CPU has no intrinsic {name!r}; it has dot, prefetch and shuffle")

@@ -11,7 +11,8 @@ from __future__ import annotations
 from functools import cache
 
 from treadle.ir import ops
-from treadle.ir.dtype import DType, float16, float32, float64
+from treadle.ir.dots import GROUP, Dot
+from treadle.ir.dtype import DType, bfloat16, float16, float32, float64
 from treadle.ir.ops import Op
 
 # ---- types and constants -------------------------------------------------------------------------
@@ -153,6 +154,48 @@ def _expression(op: Op, source: DType) -> tuple[str, tuple[Helper, ...]]:
         return f"{cast.name}(__builtin_fma((f64)a, (f64)b, (f64)c))", (cast,)
     rounding = round_to(source)
     return f"{rounding.name}({text.removeprefix('= ')})", (rounding,)
+
+
+# ---- dot instructions ----------------------------------------------------------------------------
+
+_FLUSH = Helper(  # a subnormal number as a zero of its sign
+    "flush", "INLINE f32 flush(f32 a) { return __builtin_fabsf(a) < 0x1p-126f ? a * 0 : a; }"
+)
+
+
+@cache
+def dot(instruction: Dot, lanes: int) -> Helper:
+    """The function of a dot instruction, in plain C."""
+    name = "_".join(map(str, (*instruction.arg, lanes)))
+    factors = [_member(dtype) for dtype in instruction.factors]
+    step = "a + {} * {}"
+    needs: tuple[Helper, ...] = ()
+    if instruction.total.is_float:
+        step, needs = "flush(__builtin_fmaf(flush({}), flush({}), flush(a)))", (_FLUSH,)
+    steps = [
+        f"a = {step.format(*(f'({text.format(x, place)})' for text, x in zip(factors, 'bc')))};"
+        for place in reversed(range(instruction.size))
+    ]
+    total = register_type(instruction.total)
+    one = Helper(
+        name if lanes == 1 else f"{name}_1",
+        _function(
+            name if lanes == 1 else f"{name}_1", total, [total, "u32", "u32"],
+            " ".join((*steps, "return a;")),
+        ),
+        needs,
+    )  # fmt: skip
+    if lanes == 1:
+        return one
+    vectors = [dtype.vec(lanes) for dtype in (instruction.total, GROUP, GROUP)]
+    return _per_lane(name, vectors[0], vectors, one)
+
+
+def _member(dtype: DType) -> str:
+    """A number of a group as a number of its own: over the group's name and the place."""
+    if dtype is bfloat16:
+        return "((union {{ u32 from; f32 to; }}){{ .from = {0} >> (16 * {1}) << 16 }}).to"
+    return f"({register_type(dtype)})({{0}} >> ({dtype.bits} * {{1}}))"
 
 
 # ---- forms of a value ----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import numpy as np
 
 from treadle.backend.base import Function
 from treadle.ir import index, ops
+from treadle.ir.dots import dot_of
 from treadle.ir.dtype import DType, from_compute, round_to, to_compute
 from treadle.ir.node import Node
 from treadle.ir.ops import Op
@@ -183,9 +184,12 @@ class _Thread:
         if mask:
             lanes &= self.value(mask[0])
         offsets = start + np.flatnonzero(lanes)
-        if offsets.size and (offsets[0] < 0 or offsets[-1] >= memory.size):
+        each = 1 if dtype.scalar is buffer.dtype.scalar else dtype.itemsize // memory.itemsize
+        if each > 1:  # the bits of several elements as one number
+            offsets = (start + each * np.flatnonzero(lanes))[:, None] + np.arange(each)
+        if offsets.size and (offsets.min() < 0 or offsets.max() >= memory.size):
             raise IndexError(
-                f"{self.function.name} touches elements {offsets[0]} to {offsets[-1]} of "
+                f"{self.function.name} touches elements {offsets.min()} to {offsets.max()} of "
                 f"{buffer!r}, which has {memory.size}"
             )
         return memory, lanes, offsets
@@ -270,8 +274,8 @@ def _define(thread: _Thread, node: Node) -> None:
 def _read(thread: _Thread, node: Node) -> Array:
     buffer, offset, *mask = node.src
     memory, lanes, offsets = thread.place(buffer, offset, node.dtype, mask)
-    stored = np.zeros(node.dtype.lanes, memory.dtype)
-    stored[lanes] = memory[offsets]
+    stored = np.zeros(node.dtype.lanes, node.dtype.storage)
+    stored[lanes] = memory[offsets].view(node.dtype.storage).reshape(-1)
     values = to_compute(node.dtype, stored)
     return values[0] if node.dtype.lanes == 1 else values
 
@@ -280,7 +284,8 @@ def _read(thread: _Thread, node: Node) -> Array:
 def _write(thread: _Thread, node: Node) -> None:
     buffer, offset, value, *mask = node.src
     memory, lanes, offsets = thread.place(buffer, offset, value.dtype, mask)
-    memory[offsets] = from_compute(value.dtype, np.atleast_1d(thread.value(value)))[lanes]
+    stored = from_compute(value.dtype, np.atleast_1d(thread.value(value)))[lanes]
+    memory[offsets] = stored.view(memory.dtype).reshape(offsets.shape)
 
 
 @_step(ops.SPLAT)
@@ -311,4 +316,6 @@ def _intrinsic(thread: _Thread, node: Node) -> Array | None:
         return None
     if name == "shuffle":
         return np.concatenate([thread.value(s) for s in node.src])[list(node.arg[1])]
-    raise ValueError(f"no intrinsic {name!r} here; there are barrier, prefetch and shuffle")
+    if name == "dot":
+        return dot_of(node.arg).meaning(*(thread.value(s) for s in node.src))
+    raise ValueError(f"no intrinsic {name!r} here; there are barrier, dot, prefetch and shuffle")

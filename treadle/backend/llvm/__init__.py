@@ -8,6 +8,7 @@ from functools import cache
 from treadle import host
 from treadle.backend.base import Backend, Target
 from treadle.backend.llvm.compile import Library, compiler
+from treadle.backend.llvm.dots import dot_features
 from treadle.backend.llvm.pool import Pool, ProgramBuilder
 from treadle.backend.llvm.render import render
 from treadle.ir.dtype import TENSOR_DTYPES
@@ -68,7 +69,7 @@ def _target() -> Target:
         cache_bytes=host.cache_bytes(),
         threads=host.threads(),
         dtypes=frozenset(dtype.name for dtype in TENSOR_DTYPES),
-        intrinsics=frozenset({"prefetch", "shuffle"}),
+        intrinsics=dot_features(compiler().features) | {"prefetch", "shuffle"},
     )
 
 

@@ -16,6 +16,7 @@ from functools import cache
 from math import gcd
 
 from treadle.backend.base import Function
+from treadle.backend.llvm.dots import dot
 from treadle.backend.llvm.masks import known_lanes
 from treadle.backend.llvm.spell import (
     SPELLINGS,
@@ -31,6 +32,7 @@ from treadle.backend.llvm.spell import (
 )
 from treadle.ir import ops
 from treadle.ir.decompose import decompose
+from treadle.ir.dots import dot_of
 from treadle.ir.dtype import DType, bfloat16, index
 from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op
@@ -407,7 +409,7 @@ def _end(body: _Body, node: Node) -> None:
 def _read(body: _Body, node: Node) -> None:
     dtype, scalar = node.dtype, node.dtype.scalar
     buffer, offset, *mask = node.src
-    of, align = memory_type(dtype), scalar.itemsize
+    of, align = memory_type(dtype), min(scalar.itemsize, buffer.dtype.itemsize)
     place = body.address(buffer, offset)
     if not mask:
         stored = body.emit(f"load {of}, ptr {place}, align {align}")
@@ -427,7 +429,7 @@ def _read(body: _Body, node: Node) -> None:
 def _write(body: _Body, node: Node) -> None:
     buffer, offset, value, *mask = node.src
     dtype, scalar = value.dtype, value.dtype.scalar
-    of, align = memory_type(dtype), scalar.itemsize
+    of, align = memory_type(dtype), min(scalar.itemsize, buffer.dtype.itemsize)
     place = body.address(buffer, offset)
     stored = store_form(body, dtype, body.names[value])
     if not mask:
@@ -537,5 +539,8 @@ def _intrinsic(body: _Body, node: Node) -> None:
         given = f"{of} {body.names[a]}, {of} {body.names[b]}"
         mask = f"<{node.dtype.lanes} x i32> <{lanes}>"
         body.names[node] = body.emit(f"shufflevector {given}, {mask}")
+    elif name == "dot":
+        operands = [body.names[s] for s in node.src]
+        body.names[node] = dot(body, dot_of(node.arg), node.dtype.lanes, operands)
     else:
-        raise ValueError(f"the CPU has no intrinsic {name!r}; it has prefetch and shuffle")
+        raise ValueError(f"the CPU has no intrinsic {name!r}; it has dot, prefetch and shuffle")
