@@ -60,7 +60,7 @@ def test_the_same_bits(on: str, dot: Dot, lanes: int) -> None:
 
 
 def test_special_numbers(on: str) -> None:
-    """NaN and infinities go through, subnormal numbers are zeros, the second product comes first."""
+    """NaN and infinities go through, subnormal numbers are zeros, the second product is first."""
     inf, nan, tiny, small = np.inf, np.nan, 2.0**-133, 2.0**-70
     rows = [
         (0.0, (inf, 1), (1, 1), inf), (inf, (-inf, 0), (1, 1), nan), (0.0, (0, 0), (inf, 1), nan),

@@ -1,4 +1,4 @@
-"""Dot instructions as an action: what it refuses, what it means, and when the heuristic takes it."""
+"""Dot instructions as an action: what it refuses and means, when the heuristic takes it."""
 
 from __future__ import annotations
 
