@@ -58,7 +58,7 @@ def test_trim_deletes_the_oldest(own_folder):
     for number in range(4):
         disk.write(f"e{number}", bytes(1000))
         os.utime(own_folder / f"e{number}", (number, number))
-    disk.trim(2500)
+    disk.trim(2 * disk.BLOCK + 100)  # a small file takes a block
     assert [disk.read(f"e{n}") is None for n in range(4)] == [True, True, False, False]
 
 
@@ -70,6 +70,24 @@ config.CACHE_DIR.value = sys.argv[1]
 while True:
     disk.write("shared", b"0123456789" * 200_000)
 """
+
+
+def test_a_folder_that_was_trimmed_within_the_hour_is_left_alone(own_folder, monkeypatch):
+    trims = []
+    monkeypatch.setattr(disk, "trim", lambda: trims.append(1))
+    disk.trim_now_and_then()
+    disk.trim_now_and_then()
+    assert len(trims) == 1
+    stamp = own_folder / disk.STAMP
+    os.utime(stamp, (0, 0))
+    disk.trim_now_and_then()
+    assert len(trims) == 2
+    assert stamp.stat().st_mtime > 0
+
+
+def test_a_folder_that_is_gone_needs_no_trim(own_folder):
+    with config.CACHE_DIR.set(str(own_folder / "gone")):
+        disk.trim_now_and_then()
 
 
 def test_writers_killed_in_the_middle_leave_no_damage(own_folder):

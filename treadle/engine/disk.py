@@ -4,7 +4,7 @@ processes at once, and are then simply not there.
 Every file starts with a digest of the rest, so that a truncated or damaged one reads as missing;
 files appear by an atomic rename. What is in them is the caller's: `compile.py` keeps the code of a
 module in one file, and for each kernel another, which says how it is launched and in which module
-it is. When a process that has written something ends, the cache is cut to its limit.
+it is. When a process that has written something ends, the cache is cut to its limit, once an hour.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from treadle.events import emit
 
 DIGEST = 16  # bytes
 LIMIT_BYTES = 512 << 20  # of all files
+BLOCK = 4096  # bytes: what a small file takes on most disks
+PAUSE = 3600  # seconds from one trim to the next
+STAMP = "trimmed"  # a file as old as the last trim
 
 
 def digest(*parts: bytes | str) -> str:
@@ -77,21 +80,36 @@ def write(name: str, content: bytes) -> None:
 
 @functools.cache
 def _trim_at_exit() -> None:
-    atexit.register(trim)
+    atexit.register(trim_now_and_then)
+
+
+def trim_now_and_then() -> None:
+    """Trim, unless a process has done so within the last hour: looking at a hundred thousand files
+    takes longer than most programs do."""
+    stamp = folder() / STAMP
+    with contextlib.suppress(OSError):
+        if stamp.exists() and time.time() - stamp.stat().st_mtime < PAUSE:
+            return
+        stamp.touch()  # before the work: other processes that end now need not join in
+        trim()
 
 
 def trim(limit: int = LIMIT_BYTES) -> None:
-    """Delete the entries written longest ago until the cache is at most `limit` bytes."""
+    """Delete the entries written longest ago until the cache takes at most `limit` bytes of disk.
+
+    A file takes whole blocks, so the limit bounds how many files there are, too.
+    """
     entries = []
-    for path in folder().glob("*"):
-        try:
-            entries.append((path.stat().st_mtime, path.stat().st_size, path))
-        except OSError:
-            continue
+    with os.scandir(folder()) as files:
+        for file in files:
+            with contextlib.suppress(OSError):  # another process was faster
+                status = file.stat()
+                size = -(-status.st_size // BLOCK) * BLOCK
+                entries.append((status.st_mtime, size, file.path))
     total = sum(size for _, size, _ in entries)
     for _, size, path in sorted(entries):
         if total <= limit:
             break
         with contextlib.suppress(OSError):  # another process may be reading it
-            path.unlink()
+            os.unlink(path)
         total -= size
