@@ -382,6 +382,22 @@ REFUSED = [
     ("keep", matmul(4, 4, 4), [Keep("add0", "row")], "no later statement computes"),
     ("keep store", softmax(4, 4), [Keep("store0", "row")], "does not reduce one value"),
     ("detach", matmul(4, 4, 4), [Detach("add0", "k", "t")], "no loop around the results"),
+    (
+        "split staged",
+        matmul(4, 8, 4),
+        [Split("j", "jo", (("ji", 4),)), Stage("arg2", "jo", "B"), Split("jo", "jp", (("jq", 2),))],
+        "has its place in jo already; split jo before",
+    ),
+    (
+        "split detached",
+        matmul(8, 4, 4),
+        [
+            Split("i", "io", (("ii", 4),)),
+            Detach("add0", "io", "t"),
+            Split("io", "ip", (("iq", 2),)),
+        ],
+        "is counted from io already; split io before",
+    ),
     ("subtotal", matmul(4, 4, 4), [Subtotal("add0", "j")], "both inside and outside of j"),
     ("mma", matmul(4, 4, 4), [Mma("add0", ("i", "j", "k"))], "mma is for GPU targets"),
     ("persist", matmul(4, 4, 4), [Persist(4)], "persist is for GPU targets"),
@@ -395,6 +411,36 @@ REFUSED = [
 def test_refusals(root: Node, actions: list[object], message: str) -> None:
     with pytest.raises(ScheduleError, match=message):
         apply(build(root, CPU), actions)
+
+
+def test_a_leaf_that_a_prefetch_names_stays_whole() -> None:
+    target = replace(CPU, intrinsics=frozenset({"prefetch"}))
+    kernel = apply(build(row_sum(4, 4), target), [Prefetch("arg1", "add0", "i", 1)])
+    with pytest.raises(ScheduleError, match="asks for arg1 ahead along i: prefetch afterwards"):
+        Split("i", "io", (("ii", 2),))(kernel)
+
+
+def test_tiles_of_an_uneven_range_are_walked_in_order() -> None:
+    """The inner part outermost would run past the end of the range before the last tile."""
+    actions = [Split("i", "io", (("ii", 4),)), grid("ii", "io")]
+    check(row_sum(8, 4), actions)
+    with pytest.raises(ScheduleError, match="its parts must cover exactly 10"):
+        lower(apply(build(row_sum(10, 4), CPU), actions), "f")
+
+
+def test_scratch_of_a_task_is_read_in_its_own_phase() -> None:
+    """The panel's phase lies between the sum and what reads it, although their tasks are the
+    same."""
+    i, j = ranges(4, 8)
+    x, y = buffer(1, 4, 8), buffer(2, 4)
+    total = reduce("add", load(x, i, j), j)
+    root = sink(store(buffer(0, 4), ops.ADD(total, load(y, i)), i))
+    staged = [grid("i"), Stage("arg2", "root", "late", "root")]
+    kernel = apply(build(root, CPU), staged)
+    kinds = [statement.name for statement in kernel.statements]
+    assert kinds == ["add0", "copy_late", "store0"]
+    with pytest.raises(ScheduleError, match="store0 reads add0 in another phase"):
+        lower(kernel, "f")
 
 
 def test_a_kernel_that_would_read_too_early_is_refused() -> None:
