@@ -80,8 +80,6 @@ def signature(entry: Public, as_method: bool) -> str:
     takes = stubs.arguments(entry)[0].with_keywords(stubs.ADDED.get(entry.kind, ()))
     if entry.kind == "random":
         takes = takes.without_first()
-    if entry.kind in stubs.GIVEN:
-        takes = takes.without_keyword(stubs.GIVEN[entry.kind])
     owner = ""
     if as_method:
         of_class = stubs.DECORATORS.get(entry.kind) == "staticmethod"

@@ -138,11 +138,6 @@ class Arguments:
         kept = [word for word in self.keywords if word.partition(":")[0] not in names]
         return Arguments(self.positional, [*kept, *more])
 
-    def without_keyword(self, name: str) -> Arguments:
-        """Without one of the keywords."""
-        kept = [word for word in self.keywords if word.partition(":")[0] != name]
-        return Arguments(self.positional, kept)
-
     def listed(self) -> list[str]:
         """As they stand between parentheses."""
         starred = any(word.startswith("*") for word in self.positional)
@@ -171,7 +166,11 @@ def argument(parameter: inspect.Parameter) -> str:
 def arguments(entry: Public) -> list[Arguments]:
     """What a public function takes. The other spelling of an argument that may be left out is one
     keyword more; of one that must be given, it makes a signature of its own."""
-    parameters = inspect.signature(inspect.unwrap(entry.function)).parameters.values()
+    parameters = [
+        parameter
+        for parameter in inspect.signature(inspect.unwrap(entry.function)).parameters.values()
+        if parameter.name != GIVEN.get(entry.kind)
+    ]
     other_names = other_spellings(entry.function).items()
     found = [Arguments([], [])]
     spelled, needed = [], []
@@ -240,8 +239,6 @@ def from_table(name: str, entry: Public) -> Iterator[str]:
     signatures = [takes.with_keywords(ADDED.get(entry.kind, ())) for takes in arguments(entry)]
     if entry.kind == "random":
         signatures = [takes.without_first() for takes in signatures]  # the face draws the key
-    if entry.kind in GIVEN:
-        signatures = [takes.without_keyword(GIVEN[entry.kind]) for takes in signatures]
     decorator = DECORATORS.get(entry.kind, "")
     if decorator != "staticmethod":
         signatures = [takes.of_self() for takes in signatures]

@@ -34,6 +34,7 @@ OPERATORS = {
 COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 UNARY = {"neg": "neg", "pos": "positive", "invert": "bitwise_not", "abs": "abs"}
 SIGNED = {*OPERATORS.values(), *COMPARISONS.values(), *UNARY.values()}  # known by their signs
+ALSO_IN_PLACE = {"index_put", "sign"}  # beside PyTorch's plain methods
 CASTS = {
     "float": dt.float32, "double": dt.float64, "half": dt.float16, "bfloat16": dt.bfloat16,
     "cfloat": dt.complex64, "cdouble": dt.complex128,
@@ -217,15 +218,19 @@ def operator(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Any]:
 
 def has_in_place(entry: Public) -> bool:
     """Whether a name has a form that works in place: PyTorch's methods with one result do."""
-    return entry.kind == "method" and entry.source == "PyTorch" and entry.results == "Node"
+    is_plain = entry.kind == "method" and entry.source == "PyTorch" and entry.results == "Node"
+    return is_plain or entry.name in ALSO_IN_PLACE
 
 
 def in_place(name: str) -> Callable[..., Tensor]:
-    """`x.name_(..)`: the result is put into the cell x."""
-    lifted = lift(METHODS[name])
+    """`x.name_(..)`: the result is put into the cell x; what is true or not, as 1 or 0."""
+    entry = METHODS[name]
+    plain = KINDS[entry.kind](entry)
 
     def run(self: Tensor, *args: Any, **named: Any) -> Tensor:
-        result = lifted(self, *args, **named)
+        result = plain(self, *args, **named)
+        if result.dtype is dt.bool_ and entry.gradient == "int":
+            result = result.cast(self.dtype)
         if result.dtype is not self.dtype:
             raise TypeError(
                 f"{name}_ gives {result.dtype}, which a tensor of {self.dtype} cannot hold in place"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from sys import getrefcount
@@ -455,21 +455,33 @@ class Tensor(Vocabulary, Cell):
         return self.detach()
 
     @without_collector
-    def backward(self, gradient: Any = None, create_graph: bool = False) -> None:
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
+    ) -> None:
         """Add d self / d x to `x.grad` for every tensor x that requires a gradient.
 
         gradient: the cotangent, of this tensor's shape; may be left out for one element.
+        retain_graph: True or not, a graph stays for as long as a tensor holds it.
         create_graph: let the gradients be differentiated in their turn.
-        RuntimeError if nothing below requires a gradient.
+        inputs: leave gradients in these only. RuntimeError if nothing below requires a gradient.
         """
         seed = self._seed(gradient)
         root, folded = unfold(self.node)
         leaves = [n for n in toposort(root) if is_tracked(n)]
+        if inputs is not None:
+            chosen = {id(x) for x in ((inputs,) if isinstance(inputs, Tensor) else inputs)}
+            leaves = [leaf for leaf in leaves if id(requirer(leaf)) in chosen]
         nodes = grad.gradients([root], [seed], leaves, unreached="none")
         found = {leaf: node for leaf, node in zip(leaves, nodes, strict=True) if node is not None}
         if not leaves:
             raise RuntimeError(
                 "backward: no tensor that this one depends on has requires_grad=True"
+                if inputs is None
+                else "backward: this tensor depends on none of inputs= that has requires_grad=True"
             )
         if not found:
             raise RuntimeError(

@@ -1211,13 +1211,25 @@ class Vocabulary:
         """`diag`, with the result put into this tensor. Returns it."""
 
     def diag_embed(
-        self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
+        self,
+        offset: builtins.int = 0,
+        dim1: builtins.int = -2,
+        dim2: builtins.int = -1,
+        *,
+        axis1: builtins.int = ...,
+        axis2: builtins.int = ...,
     ) -> Tensor:
         """Matrices, in the dimensions dim1 and dim2 of the result, with the last dimension of x on
         a diagonal (offset > 0: above the main one) and 0 elsewhere."""
 
     def diag_embed_(
-        self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
+        self,
+        offset: builtins.int = 0,
+        dim1: builtins.int = -2,
+        dim2: builtins.int = -1,
+        *,
+        axis1: builtins.int = ...,
+        axis2: builtins.int = ...,
     ) -> Tensor:
         """`diag_embed`, with the result put into this tensor. Returns it."""
 
@@ -1228,23 +1240,49 @@ class Vocabulary:
         """`diagflat`, with the result put into this tensor. Returns it."""
 
     def diagonal(
-        self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+        self,
+        offset: builtins.int = 0,
+        dim1: builtins.int = 0,
+        dim2: builtins.int = 1,
+        *,
+        axis1: builtins.int = ...,
+        axis2: builtins.int = ...,
     ) -> Tensor:
         """The diagonal of two dimensions as a new last dimension; offset > 0 above, < 0 below
         it."""
 
     def diagonal_(
-        self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+        self,
+        offset: builtins.int = 0,
+        dim1: builtins.int = 0,
+        dim2: builtins.int = 1,
+        *,
+        axis1: builtins.int = ...,
+        axis2: builtins.int = ...,
     ) -> Tensor:
         """`diagonal`, with the result put into this tensor. Returns it."""
 
     def diagonal_scatter(
-        self, src: Array, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+        self,
+        src: Array,
+        offset: builtins.int = 0,
+        dim1: builtins.int = 0,
+        dim2: builtins.int = 1,
+        *,
+        axis1: builtins.int = ...,
+        axis2: builtins.int = ...,
     ) -> Tensor:
         """x with `src` in the place of its `diagonal`."""
 
     def diagonal_scatter_(
-        self, src: Array, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+        self,
+        src: Array,
+        offset: builtins.int = 0,
+        dim1: builtins.int = 0,
+        dim2: builtins.int = 1,
+        *,
+        axis1: builtins.int = ...,
+        axis2: builtins.int = ...,
     ) -> Tensor:
         """`diagonal_scatter`, with the result put into this tensor. Returns it."""
 
@@ -1578,19 +1616,27 @@ class Vocabulary:
         """One number in the shape of x, and of its dtype unless one is given."""
 
     @overload
-    def gather(self, dim: builtins.int, index: Array) -> Tensor:
+    def gather(
+        self, dim: builtins.int, index: Array, *, sparse_grad: builtins.bool = False
+    ) -> Tensor:
         """out[i][j][k] = x[i][index[i][j][k]][k], for dim=1."""
 
     @overload
-    def gather(self, *, axis: builtins.int, index: Array) -> Tensor:
+    def gather(
+        self, *, axis: builtins.int, index: Array, sparse_grad: builtins.bool = False
+    ) -> Tensor:
         """out[i][j][k] = x[i][index[i][j][k]][k], for dim=1."""
 
     @overload
-    def gather_(self, dim: builtins.int, index: Array) -> Tensor:
+    def gather_(
+        self, dim: builtins.int, index: Array, *, sparse_grad: builtins.bool = False
+    ) -> Tensor:
         """`gather`, with the result put into this tensor. Returns it."""
 
     @overload
-    def gather_(self, *, axis: builtins.int, index: Array) -> Tensor:
+    def gather_(
+        self, *, axis: builtins.int, index: Array, sparse_grad: builtins.bool = False
+    ) -> Tensor:
         """`gather`, with the result put into this tensor. Returns it."""
 
     def gaussian_nll_loss(
@@ -1911,12 +1957,12 @@ class Vocabulary:
     @overload
     def index_fill(self, dim: builtins.int, index: Array, value: Operand) -> Tensor:
         """x with one value (a number, or a tensor of shape ()) in the slices at the indices along a
-        dimension."""
+        dimension; indices below 0 count from the end."""
 
     @overload
     def index_fill(self, *, axis: builtins.int, index: Array, value: Operand) -> Tensor:
         """x with one value (a number, or a tensor of shape ()) in the slices at the indices along a
-        dimension."""
+        dimension; indices below 0 count from the end."""
 
     @overload
     def index_fill_(self, dim: builtins.int, index: Array, value: Operand) -> Tensor:
@@ -1931,6 +1977,11 @@ class Vocabulary:
     ) -> Tensor:
         """x after `x[indices] = values`, for a tuple of tensors (ints that broadcast, or bool
         masks); with `accumulate` the values are added, several for one place too."""
+
+    def index_put_(
+        self, indices: Sequence[Array], values: Array, accumulate: builtins.bool = False
+    ) -> Tensor:
+        """`index_put`, with the result put into this tensor. Returns it."""
 
     @overload
     def index_reduce(
@@ -3365,7 +3416,7 @@ class Vocabulary:
         self,
         pad: Any,
         mode: str = "constant",
-        value: builtins.bool | builtins.int | builtins.float = 0,
+        value: builtins.bool | builtins.int | builtins.float | None = None,
     ) -> Tensor:
         """With elements added at the ends of dimensions."""
 
@@ -3373,7 +3424,7 @@ class Vocabulary:
         self,
         pad: Any,
         mode: str = "constant",
-        value: builtins.bool | builtins.int | builtins.float = 0,
+        value: builtins.bool | builtins.int | builtins.float | None = None,
     ) -> Tensor:
         """`pad`, with the result put into this tensor. Returns it."""
 
@@ -3691,11 +3742,15 @@ class Vocabulary:
     def renorm_(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Tensor:
         """`renorm`, with the result put into this tensor. Returns it."""
 
-    def repeat(self, *_repeats: Any, repeats: Any = ..., sizes: Any = ...) -> Tensor:
+    def repeat(
+        self, *_repeats: Any, repeats: Any = ..., sizes: Any = ..., dims: Any = ...
+    ) -> Tensor:
         """The whole tensor repeated, `repeats[i]` times along dimension i; more numbers than
         dimensions add dimensions in front."""
 
-    def repeat_(self, *_repeats: Any, repeats: Any = ..., sizes: Any = ...) -> Tensor:
+    def repeat_(
+        self, *_repeats: Any, repeats: Any = ..., sizes: Any = ..., dims: Any = ...
+    ) -> Tensor:
         """`repeat`, with the result put into this tensor. Returns it."""
 
     @overload
@@ -3724,19 +3779,25 @@ class Vocabulary:
         `repeats` times, or as often as the element of a tensor `repeats` says, whose sum is read
         unless it is given as `output_size`."""
 
+    @overload
+    def repeat_interleave(
+        self,
+        *,
+        dims: Any,
+        dim: builtins.int | None = None,
+        output_size: Any = None,
+        axis: builtins.int | None = ...,
+    ) -> Tensor:
+        """Each element (without `dim`, of the flattened tensor) or slice along `dim` repeated:
+        `repeats` times, or as often as the element of a tensor `repeats` says, whose sum is read
+        unless it is given as `output_size`."""
+
     def reshape(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
         """The elements in row-major order in another shape, given as sizes or as one tuple; one
         size may be -1."""
 
     def reshape_(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
         """`reshape`, with the result put into this tensor. Returns it."""
-
-    def view(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
-        """The elements in row-major order in another shape, given as sizes or as one tuple; one
-        size may be -1."""
-
-    def view_(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
-        """`view`, with the result put into this tensor. Returns it."""
 
     def rms_norm(
         self, normalized_shape: Any, weight: Array | None = None, eps: builtins.float | None = None
@@ -4049,6 +4110,9 @@ class Vocabulary:
     def sign(self) -> Tensor:
         """-1, 0 or 1 as x is below, at or above 0; NaN of NaN."""
 
+    def sign_(self) -> Tensor:
+        """`sign`, with the result put into this tensor. Returns it."""
+
     def signbit(self) -> Tensor:
         """Whether the sign is minus: of -0.0 too, and of a NaN that carries it; of integers x <
         0."""
@@ -4355,10 +4419,28 @@ class Vocabulary:
         """(U, S, V) with x == U @ diag(S) @ V.T, as `linalg.svd` with full_matrices=not some;
         without `compute_uv`, U and V are zeros."""
 
+    @overload
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Two dimensions exchanged."""
 
+    @overload
+    def swapdims(self, *, axis0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Two dimensions exchanged."""
+
+    @overload
+    def swapdims(self, dim0: builtins.int, *, axis1: builtins.int) -> Tensor:
+        """Two dimensions exchanged."""
+
+    @overload
     def swapdims_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """`swapdims`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def swapdims_(self, *, axis0: builtins.int, dim1: builtins.int) -> Tensor:
+        """`swapdims`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def swapdims_(self, dim0: builtins.int, *, axis1: builtins.int) -> Tensor:
         """`swapdims`, with the result put into this tensor. Returns it."""
 
     def t(self) -> Tensor:
@@ -4442,10 +4524,12 @@ class Vocabulary:
     def threshold_(self, threshold: builtins.float, value: builtins.float) -> Tensor:
         """`threshold`, with the result put into this tensor. Returns it."""
 
-    def tile(self, *_repeats: Any, repeats: Any = ..., sizes: Any = ...) -> Tensor:
+    def tile(self, *_repeats: Any, repeats: Any = ..., sizes: Any = ..., dims: Any = ...) -> Tensor:
         """As `repeat`, but fewer numbers than dimensions are for the last dimensions."""
 
-    def tile_(self, *_repeats: Any, repeats: Any = ..., sizes: Any = ...) -> Tensor:
+    def tile_(
+        self, *_repeats: Any, repeats: Any = ..., sizes: Any = ..., dims: Any = ...
+    ) -> Tensor:
         """`tile`, with the result put into this tensor. Returns it."""
 
     def topk(
@@ -4466,16 +4550,52 @@ class Vocabulary:
     def trace_(self) -> Tensor:
         """`trace`, with the result put into this tensor. Returns it."""
 
+    @overload
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Two dimensions exchanged."""
 
+    @overload
+    def transpose(self, *, axis0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Two dimensions exchanged."""
+
+    @overload
+    def transpose(self, dim0: builtins.int, *, axis1: builtins.int) -> Tensor:
+        """Two dimensions exchanged."""
+
+    @overload
     def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """`transpose`, with the result put into this tensor. Returns it."""
 
+    @overload
+    def transpose_(self, *, axis0: builtins.int, dim1: builtins.int) -> Tensor:
+        """`transpose`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def transpose_(self, dim0: builtins.int, *, axis1: builtins.int) -> Tensor:
+        """`transpose`, with the result put into this tensor. Returns it."""
+
+    @overload
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Two dimensions exchanged."""
 
+    @overload
+    def swapaxes(self, *, axis0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Two dimensions exchanged."""
+
+    @overload
+    def swapaxes(self, dim0: builtins.int, *, axis1: builtins.int) -> Tensor:
+        """Two dimensions exchanged."""
+
+    @overload
     def swapaxes_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """`swapaxes`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def swapaxes_(self, *, axis0: builtins.int, dim1: builtins.int) -> Tensor:
+        """`swapaxes`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def swapaxes_(self, dim0: builtins.int, *, axis1: builtins.int) -> Tensor:
         """`swapaxes`, with the result put into this tensor. Returns it."""
 
     def trapezoid(
@@ -4763,6 +4883,17 @@ class Vocabulary:
     def vecdot(self, other: Array, *, dim: builtins.int = -1, axis: builtins.int = ...) -> Tensor:
         """The sum along one axis of the product; the other axes broadcast."""
 
+    def view(
+        self, *_shape: Any, dtype: DTypeLike | None = None, shape: Any = ..., size: Any = ...
+    ) -> Tensor:
+        """The elements in another shape, as `reshape`; or, given a dtype, their bytes read as that,
+        as `bitcast`."""
+
+    def view_(
+        self, *_shape: Any, dtype: DTypeLike | None = None, shape: Any = ..., size: Any = ...
+    ) -> Tensor:
+        """`view`, with the result put into this tensor. Returns it."""
+
     def view_as(self, other: Array) -> Tensor:
         """The elements in the shape of `other`."""
 
@@ -4790,11 +4921,31 @@ class Vocabulary:
     def row_stack_(*_tensors: Any, tensors: Any = ...) -> Tensor:
         """`row_stack`, with the result put into this tensor. Returns it."""
 
+    @overload
     def where(self, first: Operand, second: Operand) -> Tensor:
         """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where
         the condition holds, else y."""
 
+    @overload
+    def where(self, *, condition: Operand, second: Operand) -> Tensor:
+        """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where
+        the condition holds, else y."""
+
+    @overload
+    def where(self, first: Operand, *, other: Operand) -> Tensor:
+        """`condition.where(x, y)` of a bool tensor; `x.where(condition, y)` of any other: x where
+        the condition holds, else y."""
+
+    @overload
     def where_(self, first: Operand, second: Operand) -> Tensor:
+        """`where`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def where_(self, *, condition: Operand, second: Operand) -> Tensor:
+        """`where`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def where_(self, first: Operand, *, other: Operand) -> Tensor:
         """`where`, with the result put into this tensor. Returns it."""
 
     def xlogy(self, other: Operand) -> Tensor:

@@ -26,7 +26,7 @@ from treadle.graph.indexing import setitem
 from treadle.graph.masks import Read
 from treadle.graph.public import public
 from treadle.graph.selection import scattered
-from treadle.graph.shapes import text
+from treadle.graph.shapes import Dim, text
 from treadle.ir.dtype import bool_, int64
 from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node
@@ -59,6 +59,14 @@ def _spread(x: Node, dim: int, index: Node, source: Node, name: str) -> tuple[No
         )
     column = reshape(index, (count,) + (1,) * len(after))
     return base, expand(column, wanted), reshape(source, wanted)
+
+
+def _counted(index: Node, size: Dim, name: str) -> Node:
+    """Indices into so many elements, those below 0 counted from the end."""
+    if not index.dtype.is_int:
+        raise TypeError(f"{name}: the indices are {index.dtype}; they must be integers")
+    places = cast(index, int64)
+    return where(lt(places, 0), add(places, dim_value(size, int64)), places)
 
 
 @public("index_add", source="PyTorch")
@@ -99,7 +107,7 @@ def index_copy(x: Node, dim: int, index: Node, source: Node) -> Node:
 @public("index_fill", source="PyTorch")
 def index_fill(x: Node, dim: int, index: Node, value: Operand) -> Node:
     """x with one value (a number, or a tensor of shape ()) in the slices at the indices along a
-    dimension.
+    dimension; indices below 0 count from the end.
 
     >>> Tensor([1, 2, 3]).index_fill(0, Tensor([0, 2]), 7)
     Tensor([7, 2, 7])
@@ -110,7 +118,8 @@ def index_fill(x: Node, dim: int, index: Node, value: Operand) -> Node:
     axis = normalize_axis(dim, len(x.shape))
     count = shapes.total(index.shape)
     part = (*x.shape[:axis], count, *x.shape[axis + 1 :]) if x.shape else (count,)
-    base, rows, values = _spread(x, dim, index, expand(number, part), "index_fill")
+    places = _counted(index, x.shape[axis] if x.shape else 1, "index_fill")
+    base, rows, values = _spread(x, dim, places, expand(number, part), "index_fill")
     return reshape(scatter(base, rows, values, axis), x.shape)
 
 
@@ -168,12 +177,9 @@ def _combined(x: Node, axis: int, index: Node, src: Node, reduce: str, include_s
 def _flat(x: Node, index: Node, name: str) -> tuple[Node, Node]:
     """x with one dimension, and indices into it as one dimension; below 0 they count from the
     end."""
-    if not index.dtype.is_int:
-        raise TypeError(f"{name}: the indices are {index.dtype}; they must be integers")
     size = shapes.total(x.shape)
-    places = cast(reshape(index, (shapes.total(index.shape),)), int64)
-    places = where(lt(places, 0), add(places, dim_value(size, int64)), places)
-    return reshape(x, (size,)), places
+    places = reshape(index, (shapes.total(index.shape),))
+    return reshape(x, (size,)), _counted(places, size, name)
 
 
 @public("take", source="PyTorch")

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from treadle.graph import shapes
 from treadle.graph.build import alu, cast, reshape, shrink
 from treadle.graph.build import bitcast as same_size
 from treadle.graph.movement import stack
 from treadle.graph.public import public
-from treadle.graph.shapes import text
+from treadle.graph.shapes import as_shape, text
 from treadle.ir import ops
 from treadle.ir.dtype import BY_NAME, DType, from_name
 from treadle.ir.node import Node
+
+
+@public("view", source="PyTorch")
+def view(x: Node, *shape: Any, dtype: DType | None = None) -> Node:
+    """The elements in another shape, as `reshape`; or, given a dtype, their bytes read as that, as
+    `bitcast`. Never shares memory in a way that a write could show.
+
+    >>> Tensor([1, 2, 3, 4]).view(2, -1)
+    Tensor([[1, 2],
+            [3, 4]])
+    >>> Tensor([1.0]).view(treadle.int32)
+    Tensor([1065353216], dtype=int32)
+    """
+    if dtype is None and len(shape) == 1 and isinstance(shape[0], (DType, str)):
+        return bitcast(x, shape[0])
+    if dtype is not None:
+        if shape:
+            raise TypeError("view: give either a shape or a dtype")
+        return bitcast(x, dtype)
+    return reshape(x, as_shape(*shape))
 
 
 def _whole(size: int) -> DType:

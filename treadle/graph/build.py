@@ -309,7 +309,7 @@ def expand(x: Node, shape: Sequence[Dim]) -> Node:
         fits = fits and (have == 1 or shapes.same(have, want))
     if not fits:
         raise ValueError(f"expand: a tensor of shape {text(x.shape)} does not fit {text(shape)}")
-    return stretch(x, target)
+    return stretch(x, shapes.check_sizes(target, "expand"))
 
 
 broadcast_to = expand
@@ -530,8 +530,7 @@ def _reduce_pair(monoid: str, state: tuple[Node, ...], axes: tuple[int, ...]) ->
 def gather(x: Node, index: Node, axis: int) -> Node:
     """out[.., i, ..] = x[.., index[.., i, ..], ..] along an axis: `index` has the shape of `x` in
     every other. Indices count from 0; one out of range is an error when the program runs."""
-    axis = normalize_axis(axis, len(x.shape))
-    _check_index("gather", x, index, axis)
+    axis = _index_axis("gather", x, index, axis)
     if x.dtype.kind == "c":
         return by_parts(lambda part: gather(part, index, axis), x)
     return Node(ops.GATHER, x.dtype, (x, index), axis)
@@ -543,8 +542,7 @@ def scatter(base: Node, index: Node, value: Node, axis: int, monoid: str = "set"
 
     Sums and products of half and bfloat16 are carried in float32 and rounded at the end.
     """
-    axis = normalize_axis(axis, len(base.shape))
-    _check_index("scatter", base, index, axis)
+    axis = _index_axis("scatter", base, index, axis)
     if value.shape != index.shape:
         raise ValueError(
             f"scatter: the values of shape {text(value.shape)} do not match the indices of shape "
@@ -562,7 +560,9 @@ def scatter(base: Node, index: Node, value: Node, axis: int, monoid: str = "set"
     return Node(ops.SCATTER, base.dtype, (base, index, value), (axis, monoid))
 
 
-def _check_index(name: str, x: Node, index: Node, axis: int) -> None:
+def _index_axis(name: str, x: Node, index: Node, axis: int) -> int:
+    """The axis that is indexed, counted from 0, after a check of dtype and shapes."""
+    axis = normalize_axis(axis, len(x.shape))
     if not index.dtype.is_int:
         raise TypeError(f"{name}: the indices are {index.dtype}; they must be integers")
     fits = len(index.shape) == len(x.shape) and len(x.shape) > 0
@@ -573,6 +573,7 @@ def _check_index(name: str, x: Node, index: Node, axis: int) -> None:
             f"{name}: indices of shape {text(index.shape)} do not match a tensor of shape "
             f"{text(x.shape)} in every dimension but {axis}"
         )
+    return shapes.check_places(x.shape, axis, index.shape, name)
 
 
 def update(x: Node, value: Node, region: Sequence[tuple[Dim, int]], inside: bool = False) -> Node:

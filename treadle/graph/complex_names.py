@@ -38,7 +38,7 @@ WORKS = frozenset((
     "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_tensors", "cartesian_prod",
     "column_stack", "dsplit", "dstack", "fliplr", "flipud", "hsplit", "hstack", "meshgrid",
     "narrow", "pad_to", "ravel", "rot90", "select", "shrink_to", "split_with_sizes", "sum_to_size",
-    "swapdims", "t", "tensor_split", "unfold", "view_as", "vsplit", "vstack", "rearrange",
+    "swapdims", "t", "tensor_split", "unfold", "view", "view_as", "vsplit", "vstack", "rearrange",
     "block_diag", "diag", "diag_embed", "diagflat", "diagonal_scatter", "select_scatter",
     "slice_scatter", "channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "repeat_interleave",
     "expand_dims", "matrix_transpose", "take_along_axis", "gather", "index_select", "scatter",

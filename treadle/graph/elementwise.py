@@ -354,7 +354,6 @@ def _half_power(x: Node) -> Node:
 # POW for every x: infinities, zeros of both signs, and where x * x would overflow and its inverse
 # be lost.
 _POWERS: dict[float, Callable[[Node], Node]] = {
-    0: ones_like,
     1: lambda x: x,
     2: square,
     3: rounded_once(lambda x: mul(mul(x, x), x)),

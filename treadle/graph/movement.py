@@ -37,7 +37,7 @@ _MANY = 8  # from so many parts on, `cat` stores each part into the result inste
 
 
 # ---- shape ---------------------------------------------------------------------------------------
-@public("reshape", source="PyTorch", aliases=("view",))
+@public("reshape", source="PyTorch")
 def reshape_method(x: Node, *shape: Any) -> Node:
     """The elements in row-major order in another shape, given as sizes or as one tuple; one size
     may be -1. Never shares memory in a way that a write could show.
@@ -130,6 +130,8 @@ def movedim(x: Node, source: Any, destination: Any) -> Node:
         raise ValueError(
             f"movedim: {source} and {destination} are not as many different dimensions"
         )
+    if not rank:
+        return x
     order = [axis for axis in range(rank) if axis not in moved]
     for place, axis in sorted(zip(places, moved)):
         order.insert(place, axis)
@@ -486,23 +488,27 @@ def _known_size(x: Node, dim: int, name: str) -> tuple[int, int]:
 
 # ---- padding -------------------------------------------------------------------------------------
 @public("pad", source="PyTorch")
-def pad_method(x: Node, pad: Any, mode: str = "constant", value: bool | int | float = 0) -> Node:
+def pad_method(
+    x: Node, pad: Any, mode: str = "constant", value: bool | int | float | None = None
+) -> Node:
     """With elements added at the ends of dimensions. `pad` is PyTorch's flat list, (low, high) of
     the last dimension first; or a tuple of pairs, one per dimension, the first dimension first.
     Negative amounts remove elements.
 
-    mode: "constant" (filled with `value`), "reflect" (mirrored at the border element), "replicate"
-    (the border element) or "circular" (from the other end). Elements are removed first; of
-    "reflect" and "replicate" last, so that what one end removes the other may repeat.
+    mode: "constant" (filled with `value`, or 0), "reflect" (mirrored at the border element),
+    "replicate" (the border element) or "circular" (from the other end). Elements are removed
+    first; of "reflect" and "replicate" last, so that what one end removes the other may repeat.
 
     >>> Tensor([1, 2]).pad((1, 2))
     Tensor([0, 1, 2, 0, 0])
     """
     pairs = _pairs(pad, len(x.shape))
     if mode == "constant":
-        return pad_with(_cropped(x, pairs), _added(pairs), value)
+        return pad_with(_cropped(x, pairs), _added(pairs), 0 if value is None else value)
     if mode not in _BORDERS:
         raise ValueError(f"pad: mode is 'constant', {', '.join(map(repr, _BORDERS))}, not {mode!r}")
+    if value:
+        raise ValueError(f"pad: value={value} is for mode='constant', not for {mode!r}")
     if mode == "circular":
         return _bordered(_cropped(x, pairs), _added(pairs), mode)
     return _cropped(_bordered(x, _added(pairs), mode), pairs)

@@ -45,14 +45,16 @@ def _part(x: Node, shape: Shape, free: int | None, name: str) -> Node:
 
 
 @public("gather", source="PyTorch")
-def gather_method(x: Node, dim: int, index: Node) -> Node:
+def gather_method(x: Node, dim: int, index: Node, *, sparse_grad: bool = False) -> Node:
     """out[i][j][k] = x[i][index[i][j][k]][k], for dim=1. The index has as many dimensions as x and
-    is no larger in the others; the result has its shape.
+    is no larger in the others; the result has its shape. NotImplementedError for sparse_grad.
 
     >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[1], [0]]))
     Tensor([[2],
             [3]])
     """
+    if sparse_grad:
+        raise NotImplementedError("gather: sparse_grad=True: gradients are dense here")
     axis = normalize_axis(dim, len(x.shape))
     if not x.shape and len(index.shape) < 2:  # a 0-d tensor stands for one of one element
         flat = reshape(index, (shapes.total(index.shape),))
@@ -164,7 +166,7 @@ def scattered(
     """x with the values of a source combined into it. instead: of shape (), what they meet in the
     place of x's own values."""
     axis = normalize_axis(dim, len(x.shape))
-    if not x.shape:
+    if not x.shape and len(index.shape) < 2:  # a 0-d tensor stands for one of one element
         if isinstance(source, Node):
             source = reshape(source, (1,))
         index = reshape(index, (1,))

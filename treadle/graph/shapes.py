@@ -108,6 +108,16 @@ def total(shape: Iterable[Dim]) -> Dim:
     return product
 
 
+def check_places(shape: Shape, axis: int, indices: Shape, name: str) -> int:
+    """The axis, after a check that there are no indices into one that has no element."""
+    if shape[axis] == 0 and at_most(1, total(indices)) is True:
+        raise IndexError(
+            f"{name}: every index is out of range: dimension {axis} of a tensor of shape "
+            f"{text(shape)} has no element"
+        )
+    return axis
+
+
 def same(a: Dim, b: Dim) -> bool:
     """Whether two dimensions are equal. ValueError if their bounds cannot decide it."""
     if a is b:
@@ -187,7 +197,7 @@ def normalize_axes(axes: Any, ndim: int, name: str = "dim") -> tuple[int, ...]:
     if axes is None:
         return tuple(range(ndim))
     if not isinstance(axes, (tuple, list)):
-        return (normalize_axis(axes, ndim, name),) if ndim else ()
+        return (normalize_axis(axes, ndim, name),)[:ndim]
     found = sorted([normalize_axis(axis, ndim, name) for axis in axes])
     if len(set(found)) < len(found):
         raise ValueError(f"{name}={tuple(axes)} names the same dimension twice")

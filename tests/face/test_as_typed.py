@@ -1,0 +1,116 @@
+"""What PyTorch's users type and once did not get: arguments, names, and errors in their place."""
+
+import numpy as np
+import pytest
+
+import treadle
+from treadle import Tensor
+
+EMPTY = Tensor.zeros(0, 3)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "std", "max", "any", "squeeze", "count_nonzero"])
+def test_a_dimension_that_a_number_does_not_have(name):
+    assert getattr(Tensor(3.0), name)(-1).shape == ()
+    with pytest.raises(IndexError, match=f"{name}: dim=1 is out of range for a 0-d tensor"):
+        getattr(Tensor(3.0), name)(1)
+
+
+@pytest.mark.parametrize("shape", [(-2, 4), (2, -3, 1), (-2,)])
+def test_a_size_below_nothing(shape):
+    with pytest.raises(ValueError, match=r"expand: the shape .* has a negative size"):
+        Tensor(3.0).expand(shape)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: EMPTY[[0]],
+        lambda: EMPTY.index_select(0, Tensor([0])),
+        lambda: EMPTY.take(Tensor([-1])),
+        lambda: EMPTY.scatter(0, Tensor([[0]]), 1.0),
+        lambda: EMPTY.gather(0, Tensor([[0]])),
+        lambda: EMPTY.narrow(0, Tensor(0), 1),
+        lambda: Tensor([0]).embedding(EMPTY),
+    ],
+)
+def test_an_index_into_nothing(call):
+    with pytest.raises(IndexError, match=r"every index is out of range: dimension 0 .* no element"):
+        call()
+
+
+def test_no_index_into_nothing():
+    none = Tensor([], dtype="int64")
+    assert EMPTY[none].shape == EMPTY.index_select(0, none).shape == (0, 3)
+
+
+def test_bytes_in_another_dtype():
+    x = Tensor([1.0, -2.0])
+    assert (
+        x.view(treadle.int32).tolist() == x.view(dtype="int32").tolist() == [1065353216, -(2**30)]
+    )
+    assert x.view(2, 1).shape == x.view(size=(2, 1)).shape == (2, 1)
+
+
+def test_truth_in_place():
+    x = Tensor([1.0, 3.0, 0.0])
+    assert x.lt_(2) is x and x.dtype is treadle.float32
+    assert x.tolist() == [1.0, 0.0, 1.0]
+    assert x.logical_not_().tolist() == [0.0, 1.0, 0.0]
+
+
+def test_more_that_works_in_place():
+    x = Tensor([-4.0, 3.0])
+    assert x.sign_() is x and x.tolist() == [-1.0, 1.0]
+    x.index_put_((Tensor([0, 0]),), Tensor([5.0, 6.0]), accumulate=True)
+    assert x.tolist() == [10.0, 1.0]
+
+
+def test_other_words_for_arguments():
+    x = Tensor([[1, 2], [3, 4]])
+    assert x.swapaxes(axis0=0, axis1=1).tolist() == [[1, 3], [2, 4]]
+    assert x.tile(dims=(1, 2)).tolist() == [[1, 2, 1, 2], [3, 4, 3, 4]]
+    assert x.where(condition=x > 2, other=0).tolist() == [[0, 0], [3, 4]]
+    assert x.gather(1, Tensor([[1], [0]]), sparse_grad=False).tolist() == [[2], [3]]
+    with pytest.raises(NotImplementedError, match="gather: sparse_grad=True"):
+        x.gather(1, Tensor([[1]]), sparse_grad=True)
+
+
+def test_indices_from_the_end():
+    assert Tensor([1, 2, 3]).index_fill(0, Tensor([-1]), 9).tolist() == [1, 2, 9]
+    with pytest.raises(IndexError, match="index_fill: index -4 is out of range"):
+        Tensor([1, 2, 3]).index_fill(0, Tensor([-4]), 9).realize()
+
+
+def test_an_index_with_more_dimensions_than_a_number():
+    with pytest.raises(ValueError, match="scatter: the index of shape"):
+        Tensor(3.0).scatter(0, Tensor([[0]]), 1.0)
+
+
+def test_a_number_moved():
+    assert Tensor(3.0).movedim(0, -1).item() == 3.0
+
+
+def test_the_power_of_nothing_has_a_slope():
+    x = Tensor([0.0, 2.0, float("nan")], requires_grad=True)
+    y = x**0
+    y.sum().backward()
+    np.testing.assert_array_equal(y.numpy(), [1, 1, 1])
+    np.testing.assert_array_equal(x.grad.numpy(), [0, 0, 0])
+
+
+def test_where_gradients_are_left():
+    a, b = Tensor([1.0], requires_grad=True), Tensor([2.0], requires_grad=True)
+    product = (a * b).sum()
+    product.backward(retain_graph=True, inputs=[a])
+    assert (a.grad.tolist(), b.grad) == ([2.0], None)
+    product.backward(None, True)
+    assert (a.grad.tolist(), b.grad.tolist()) == ([4.0], [1.0])
+    with pytest.raises(RuntimeError, match="none of inputs= that has requires_grad"):
+        product.backward(inputs=Tensor([1.0]))
+
+
+def test_a_value_that_a_mode_does_not_take():
+    assert Tensor([1, 2]).pad((1, 0), value=None).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="pad: value=2 is for mode='constant', not for 'reflect'"):
+        Tensor([1, 2]).pad((1, 0), "reflect", 2)
