@@ -169,6 +169,7 @@ ELEMENTWISE = {
 }
 MOVEMENT = {
     "reshape": Call(how=lambda f, x: f(x, (2, 6))),
+    "view": Call(how=lambda f, x: f(x, (2, 6))),
     "flatten": Call(),
     "unflatten": Call(how=lambda f, x: f(x, 1, (2, 2))),
     "permute": Call(how=lambda f, x: f(x, (1, 0))),

@@ -58,6 +58,7 @@ CASES = {
     "lerp": ((S, Y, X - 0.7), lambda f, x, y, w: f(x, y, w)),
     "gelu": ((S,), lambda f, x: METHODS["add"].function(f(x), f(x, approximate="tanh"))),
     "reshape": ((S,), lambda f, x: f(x, 2, 6)),
+    "view": ((S,), lambda f, x: f(x, 2, 6)),
     "unflatten": ((S,), lambda f, x: f(x, 1, (2, 2))),
     "permute": ((S,), lambda f, x: f(x, 1, 0)),
     "transpose": ((S,), lambda f, x: f(x, 0, 1)),

@@ -161,7 +161,7 @@ def test_bincount_and_one_hot():
     np.testing.assert_allclose(Tensor(x).bincount(Tensor(weights)).numpy(), np.bincount(x, weights))
     with pytest.raises(IndexError):
         Tensor([0, -1]).bincount().realize()
-    with pytest.raises(ValueError, match="bincount: takes a row of integers"):
+    with pytest.raises(TypeError, match="bincount: counts integers, not float32"):
         Tensor([1.0]).bincount()
     assert Tensor([2, 0]).one_hot().tolist() == [[0, 0, 1], [1, 0, 0]]
     assert Tensor(1).one_hot(2).tolist() == [0, 1]

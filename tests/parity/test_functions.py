@@ -88,6 +88,7 @@ CASES: dict[str, list[Case]] = {
     "full_like": [Case((S,), (3.0,), order=0, theirs=torch.full_like)],
     "gelu": [Case((S,)), Case((S,), named={"approximate": "tanh"})],
     "reshape": [Case((S,), (2, 6))],
+    "view": [Case((S,), (2, 6))],
     "flatten": [Case((X4,), (1, 2))],
     "unflatten": [Case((S,), (1, (2, 2)))],
     "permute": [Case((X4,), (2, 0, 3, 1))],
