@@ -23,6 +23,7 @@ from treadle.kernel.kernel import Kernel, Leaf
 from treadle.kernel.layout import Layout, buffer_offset
 
 Register = tuple[Node, Node]  # (buffer, offset)
+STRIDES = (2, 3, 4)  # elements from lane to lane that are read as whole vectors
 
 
 def constant(value: int | float | bool, dtype: DType) -> Node:
@@ -298,9 +299,15 @@ class Emitter:
     def _vector_operands(self, node: Node) -> Sequence[Node]:
         if node.op is ops.READ and self.vector is not None:
             first, step = self.stride(node.src[1], self.vector)
-            if step == elements(node):
+            if step == elements(node) or self._is_strided(node, step):
                 return (first, *node.src[2:])
         return ()  # computed lane by lane
+
+    def _is_strided(self, node: Node, step: int | None) -> bool:
+        """Whether lanes that are a few elements apart are read as whole vectors: no guard says that
+        what lies between two of them is not in the buffer."""
+        plain = len(node.src) == 2 and elements(node) == 1
+        return plain and step in STRIDES and "shuffle" in self.kernel.target.intrinsics
 
     def buffer(self, node: Node) -> Node:
         """What a program addresses for a buffer: a parameter, or the scratch buffer as it is
@@ -332,6 +339,10 @@ class Emitter:
                 return self.pack(node, depth)
             assert self.vector is not None and isinstance(self.vector.extent, int)
             lanes = self.vector.extent
+            first, step = self.stride(node.src[1], self.vector)
+            if step != elements(node):
+                assert step is not None
+                return self._strided(node, first, step, depth)
         offset, *guards = operands
         own = node.src[0].arg[0] in self.defined
         buffer = self.buffer(node.src[0])
@@ -346,6 +357,46 @@ class Emitter:
             guard = self.both(guard, exists, depth)
         src = (buffer, offset) if guard is None else (buffer, offset, guard)
         return self.place(Node(ops.READ, node.dtype.vec(lanes), src), depth)
+
+    def _strided(self, node: Node, first: Node, step: int, depth: int) -> Node:
+        """Every step-th of some elements, from vectors side by side. The last of them ends with the
+        last element that counts, so none goes past it."""
+        assert self.vector is not None and isinstance(self.vector.extent, int)
+        lanes = self.vector.extent
+        if isinstance(node.src[0].arg[0], str):
+            self.flush()
+        buffer = self.buffer(node.src[0])
+        own = node.src[0].arg[0] in self.defined
+        dtype = node.dtype.vec(lanes)
+        starts = [*range(0, (step - 1) * lanes, lanes), (step - 1) * (lanes - 1)]
+        parts = []
+        for start in starts:
+            begin = index.add(first, start)
+            self.prepare([begin])
+            guard = None if own else self._between(step, start, depth)
+            src = (buffer, self.value(begin), *(() if guard is None else (guard,)))
+            parts.append(self.place(Node(ops.READ, dtype, src), depth))
+        result, *others = parts
+        chosen = [step * lane % lanes for lane in range(lanes)]
+        for part, start in zip(others, starts[1:]):
+            for lane in range(lanes):
+                if 0 <= step * lane - start < lanes:
+                    chosen[lane] = lanes + step * lane - start
+            shuffle = ("shuffle", tuple(chosen))
+            result = self.place(Node(ops.INTRINSIC, dtype, (result, part), shuffle), depth)
+            chosen = list(range(lanes))
+        return result
+
+    def _between(self, step: int, start: int, depth: int) -> Node | None:
+        """Which elements of a vector that begins `start` after the first lie up to the last lane
+        that exists, if not all lanes do."""
+        if self.lanes_mask is None:
+            return None
+        lane, existing = self.lanes_mask.src
+        end = self._times(existing, step, depth)
+        before = self.splat(constant(1 - step - start, INDEX), lane.dtype.lanes, 0)
+        end = self.place(ops.ADD(end, before), depth)
+        return self.place(Node(ops.LT, self.lanes_mask.dtype, (lane, end)), depth)
 
     # ---- rules by op -----------------------------------------------------------------------------
     def _leaf_value(self, node: Node, depth: int, operands: Sequence[Node]) -> Node:

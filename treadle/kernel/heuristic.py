@@ -2,7 +2,8 @@
 
 A `Plan` applies each action as it chooses it, so later choices see the kernel as it is by then. The
 families: contractions (`contraction.py`) get register tiles; two of them over the same rows go
-block by block (`blocks.py`); everything else is loops over memory, here. For those, in this order:
+block by block (`blocks.py`); reductions over small windows are written out (`windows.py`);
+everything else is loops over memory, here. For those, in this order:
 
     merge     adjacent ranges that are contiguous in every access become one
     lanes     each statement gets the range that has stride 1 in most of its accesses
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 
 from treadle.backend.base import Target
 from treadle.ir import index
-from treadle.kernel import blocks, contraction
+from treadle.kernel import blocks, contraction, windows
 from treadle.kernel.actions import (
     Action,
     Fuse,
@@ -70,6 +71,10 @@ def _choose(plan: Plan) -> None:
     found = contraction.find(plan)
     if found is not None:
         contraction.schedule(plan, found)
+        return
+    small = windows.find(plan)
+    if small is not None:
+        windows.schedule(plan, small)
         return
     keep_dear_values(plan)
     lanes = choose_lanes(plan)
