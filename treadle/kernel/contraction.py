@@ -39,7 +39,9 @@ PANEL_ROWS = 96  # rows for which packing what is contiguous already pays
 APART_CODE = 20_000.0  # cycles that the code of a store apart costs
 SCATTERED = 4.0  # cycles to store an element alone
 REST = 2000.0  # cycles that the code of a rest costs, per vector of the tile
-MASKED = 1.2  # what masks on the vectors of a factor cost
+RESTS = 16  # times at most that it counts: it is compiled once, but entered each time
+MASKED = 1.2  # what masks on the vectors of both factors cost
+GUARDED = 1.8  # what a factor costs whose vectors are read under a guard
 ALONE = 16.0  # what a factor costs that is gathered at every use
 
 
@@ -81,7 +83,7 @@ class Contraction:
 @dataclass(frozen=True)
 class Tile:
     """`rows` numbers (or vectors) against `vectors` vectors of `lanes` each (1: vectors of the
-    sum)."""
+    sum). cycles: of all the tiles of the kernel."""
 
     rows: int
     vectors: int
@@ -175,25 +177,31 @@ def _outer_choice(plan: Plan, contraction: Contraction, lanes: str, row: str) ->
         packed = packed or (can_pack and again)
     width = plan.target.lanes(contraction.statement.values[0].dtype)
     extent = _size(leaves[lanes].extent)
+    steps = points(plan.kernel, contraction.summed)
+    together = min(steps, 2 * SUM_BLOCK) if len(contraction.summed) == 1 else steps
+    panel = together * plan.target.vector_bytes  # of one vector; a longer sum is cut in blocks
+    if packed:
+        reading = "long" if panel > plan.target.cache_bytes[1] // 4 else "near"
+    else:
+        reading = "far" if far else "near"
     tile = _best_tile(
         _size(leaves[row].extent),
         extent,
         steps,
         (width,) if extent % width == 0 or width < 8 else (width, width // 2),
         plan.target.registers,
-        "far" if far and not packed else "near",
+        reading,
+        points(plan.kernel, [n for n in contraction.outputs if n not in (lanes, row)]),
     )
-    cycles = tile.cycles * points(
-        plan.kernel, [n for n in contraction.outputs if n not in (lanes, row)]
-    )
+    cycles = tile.cycles
     if packed:
         near = _elements(moving[0]) * moving[0].dtype_bytes <= plan.target.cache_bytes[1] // 2
         against = TRANSPOSED if near else TRANSPOSED_FAR
         cycles += _elements(moving[0]) * (0.2 if contiguous else against)
     elif not contiguous:
         cycles *= ALONE
-    elif any(_guard(a).free & node.free for a in moving):
-        cycles *= MASKED
+    elif any(_guard(a) is not index.TRUE for a in moving):
+        cycles *= GUARDED
     results = points(plan.kernel, contraction.outputs)
     if not _stored_along(plan, lanes):
         cycles += APART_CODE
@@ -221,10 +229,10 @@ def _dot_choice(plan: Plan, contraction: Contraction) -> Choice | None:
         (1,),
         plan.target.registers,
         "dot",
+        points(plan.kernel, [n for n in contraction.outputs if n not in (column, row)]),
     )
-    others = points(plan.kernel, [n for n in contraction.outputs if n not in (column, row)])
     masked = MASKED if any(_guard(a).free & node.free for a in moving) else 1.0
-    return Choice(contraction, lanes, row, column, tile, False, tile.cycles * others * masked)
+    return Choice(contraction, lanes, row, column, tile, False, tile.cycles * masked)
 
 
 def _guard(access: Access) -> Node:
@@ -263,24 +271,38 @@ def axis_of(plan: Plan, load: Node, name: str) -> int | None:
 
 
 # per way of reading: (vectors read per row, cycles of a step beside products, the same per row,
-# cycles at the end per vector of the tile). "near": the vector factor is packed or stays in the
-# second cache; "far": it is walked in memory; "dot": the lanes lie along the sum.
-_READING = {"near": (1, 0.3, 0.05, 2), "far": (1, 3.0, 0.5, 2), "dot": (2, 0.3, 0.05, 36)}
+# cycles at the end per vector of the tile, cycles to read a vector of the columns). "near": the
+# vector factor is packed or stays in the second cache; "long": its panels are packed, but do not
+# stay there; "far": it is walked in memory; "dot": the lanes lie along the sum.
+_READING = {
+    "near": (1, 0.3, 0.05, 2, 0.5),
+    "long": (1, 0.3, 0.05, 2, 6.0),
+    "far": (1, 3.0, 0.5, 2, 0.5),
+    "dot": (2, 0.3, 0.05, 36, 0.5),
+}
 
 
 def _cycles(rows: int, vectors: int, steps: int, reading: str) -> float:
     """Cycles of one tile over all steps of the sum."""
-    per_row, beside, beside_row, ending = _READING[reading]
+    per_row, beside, beside_row, ending, column = _READING[reading]
     loads = per_row * rows + 2 * vectors
-    step = max(rows * vectors, loads / 2, 4.5) + beside + beside_row * rows + 0.05 * vectors
+    most = max(rows * vectors, loads / 2, 4.5, column * vectors)
+    step = most + beside + beside_row * rows + 0.05 * vectors
     return steps * step + ending * rows * vectors + 6 * rows + 20
 
 
 @cache
 def _best_tile(
-    rows: int, columns: int, steps: int, lane_choices: tuple[int, ...], registers: int, reading: str
+    rows: int,
+    columns: int,
+    steps: int,
+    lane_choices: tuple[int, ...],
+    registers: int,
+    reading: str,
+    times: int,
 ) -> Tile:
-    """The tile of least total cost, rests included; each rest is code that must be compiled."""
+    """The tile of least cost when all is done so many times, rests included; each rest is code that
+    must be compiled."""
     best: Tile | None = None
     for lanes in lane_choices:
         needed = -(-columns // lanes)
@@ -293,7 +315,8 @@ def _best_tile(
                 total += whole_rows * _cycles(m, rest, steps, reading) if rest else 0
                 total += whole * _cycles(rest_rows, v, steps, reading) if rest_rows else 0
                 total += _cycles(rest_rows, rest, steps, reading) if rest and rest_rows else 0
-                total += ((1 + bool(rest_rows)) * (1 + bool(rest)) - 1) * REST * m * v
+                rests = (1 + bool(rest_rows)) * (1 + bool(rest)) - 1
+                total = total * times + rests * min(times, RESTS) * REST * m * v
                 if best is None or total < best.cycles:
                     best = Tile(m, v, lanes, total)
     assert best is not None
