@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 import warnings
 from collections.abc import Iterator
 from functools import reduce
@@ -273,6 +274,12 @@ def unwrap(
     return value, bindings
 
 
+def _bound(value: Any) -> Any:
+    """A bound of a slice; an integer tensor of one element is read."""
+    is_number = isinstance(value, Cell) and value.node.dtype.is_int and value.node.shape == ()
+    return operator.index(value) if is_number else value
+
+
 def index_key(key: Any, cell: Cell) -> tuple[Any, dict[str, int]]:
     """What stands in `x[...]`, as graph functions take it: lists of numbers become index
     tensors."""
@@ -284,6 +291,8 @@ def index_key(key: Any, cell: Cell) -> tuple[Any, dict[str, int]]:
             array, dtype = from_lists(list(part), None if len(part) else dt.int64)
             part = leaf(array, dtype, device_of(cell.node))
         else:
+            if isinstance(part, slice):
+                part = slice(*map(_bound, (part.start, part.stop, part.step)))
             part, bindings = unwrap(part, bindings, cell.node)
         clean.append(part)
     return tuple(clean), bindings

@@ -18,6 +18,7 @@ from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
 from treadle.graph.complex_names import for_complex, meets_complex
 from treadle.graph.public import METHODS, NAMESPACE, Public
+from treadle.graph.shapes import TensorForSize
 from treadle.ir import dtype as dt
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
@@ -76,6 +77,37 @@ def first_node(args: tuple[Any, ...]) -> Node | None:
     return next((arg.node for arg in args if isinstance(arg, Cell)), None)
 
 
+def _sizes_read(
+    entry: Public,
+    function: Callable[..., Any],
+    args: list[Any],
+    named: dict[str, Any],
+    bindings: dict[str, int],
+    size: Node,
+) -> Any:
+    """What a function gives once the sizes that were given as tensors are read; `size` is one."""
+    known: dict[Node, int] = {}
+
+    def with_numbers(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return [with_numbers(part) for part in value]
+        return known.get(value, value) if isinstance(value, Node) else value
+
+    itself = 0 if entry.kind == "creates" else 1  # arguments that are no sizes
+    while True:
+        known[size], _ = read_number(bindings, f"{entry.name}(..) of a size that is a tensor", size)
+        try:
+            return function(
+                *args[:itself],
+                *[with_numbers(arg) for arg in args[itself:]],
+                **{name: with_numbers(value) for name, value in named.items()},
+            )
+        except TensorForSize as error:
+            if error.node in known:
+                raise
+            size = error.node
+
+
 def lift(entry: Public) -> Callable[..., Any]:
     """The function of a public name as it works on Tensors."""
     function = entry.function
@@ -106,7 +138,10 @@ def lift(entry: Public) -> Callable[..., Any]:
             is_complex = is_complex or meets_complex(named)
         try:
             chosen = for_complex(entry) if is_complex else function
-            result = chosen(*nodes, **named)
+            try:
+                result = chosen(*nodes, **named)
+            except TensorForSize as size:
+                result = _sizes_read(entry, chosen, nodes, named, bindings, size.node)
         except (IndexError, OverflowError, TypeError, ValueError) as error:
             say_name(error, entry.name)
             raise

@@ -203,6 +203,9 @@ class Tensor(Vocabulary, Cell):
             return (self[i] for i in range(len(self)))
         return (self[Tensor(i)] for i in range(len(self)))  # inside the size that is bound
 
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
     __hash__ = Cell.__hash__
 
     # ---- values ----------------------------------------------------------------------------------

@@ -1583,37 +1583,38 @@ class Vocabulary:
     @staticmethod
     def full(
         size: Any,
-        fill_value: builtins.bool | builtins.int | builtins.float | complex,
+        fill_value: Any,
         *,
         dtype: DTypeLike | None = None,
         device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
-        """A tensor of a shape filled with one number, which decides the dtype unless one is
-        given."""
+        """A tensor of a shape filled with one number (or the element of a 0-d tensor), which
+        decides the dtype unless one is given."""
 
     @overload
     @staticmethod
     def full(
         *,
         shape: Any,
-        fill_value: builtins.bool | builtins.int | builtins.float | complex,
+        fill_value: Any,
         dtype: DTypeLike | None = None,
         device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
-        """A tensor of a shape filled with one number, which decides the dtype unless one is
-        given."""
+        """A tensor of a shape filled with one number (or the element of a 0-d tensor), which
+        decides the dtype unless one is given."""
 
     def full_like(
         self,
-        fill_value: builtins.bool | builtins.int | builtins.float | complex,
+        fill_value: Any,
         *,
         dtype: DTypeLike | None = None,
         device: str | None = None,
         requires_grad: builtins.bool = False,
     ) -> Tensor:
-        """One number in the shape of x, and of its dtype unless one is given."""
+        """One number (or the element of a 0-d tensor) in the shape of x, and of its dtype unless
+        one is given."""
 
     @overload
     def gather(
@@ -3813,13 +3814,15 @@ class Vocabulary:
     def roll(
         self, shifts: Any, dims: Any = None, *, dim: Any = ..., axes: Any = ..., axis: Any = ...
     ) -> Tensor:
-        """Moved by `shifts` places along `dims`, what leaves at the end entering at the start."""
+        """Moved by `shifts` places along `dims` (one number: along each), what leaves at the end
+        entering at the start."""
 
     @overload
     def roll(
         self, *, shift: Any, dims: Any = None, dim: Any = ..., axes: Any = ..., axis: Any = ...
     ) -> Tensor:
-        """Moved by `shifts` places along `dims`, what leaves at the end entering at the start."""
+        """Moved by `shifts` places along `dims` (one number: along each), what leaves at the end
+        entering at the start."""
 
     @overload
     def roll_(

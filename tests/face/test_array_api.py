@@ -558,3 +558,59 @@ def test_asarray_and_astype() -> None:
         xp.asarray([1.0], copy=False)
     with pytest.raises(ValueError, match="needs a copy"):
         xp.asarray(x, dtype=xp.int8, copy=False)
+
+
+# ---- tensors for numbers -------------------------------------------------------------------------
+def test_sizes_and_bounds_that_are_tensors_are_read() -> None:
+    n = Tensor([2, 3]).sum()
+    assert xp.zeros((n, 2)).shape == (5, 2)
+    assert xp.broadcast_to(Tensor(1.0), (n, Tensor(1) + 1)).shape == (5, 2)
+    assert xp.reshape(xp.arange(n + n), (n, -1)).shape == (5, 2)
+    assert xp.arange(10)[n - 3 : n].tolist() == [2, 3, 4]
+    x = xp.arange(6)
+    x[:n] = 0
+    assert x.tolist() == [0, 0, 0, 0, 0, 5]
+    with pytest.raises(TypeError, match=r"zeros: a size is an int .* not a tensor of float32"):
+        xp.zeros((Tensor(2.0),))
+    with pytest.raises(xp.JitError, match="size that is a tensor"):
+        xp.jit(lambda size: xp.zeros((size,)))(n)
+
+
+def test_full_of_an_element_of_a_tensor() -> None:
+    x = Tensor(2.5, requires_grad=True)
+    filled = xp.full((3,), x)
+    filled.sum().backward()
+    assert filled.tolist() == [2.5] * 3 and x.grad is not None and x.grad.item() == 3.0
+    assert xp.full_like(Tensor([1, 2]), x).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+def test_unsigned_integers_add_up_in_uint64(name: str, dtype: str) -> None:
+    x = Tensor([20, 100], dtype=dtype)
+    found = getattr(xp, name)(x)
+    assert found.dtype is xp.uint64
+    np.testing.assert_array_equal(found.numpy(), getattr(np, name)(x.numpy()))
+    assert x.sum().dtype is (xp.uint64 if dtype == "uint64" else xp.int64)  # PyTorch's
+
+
+def test_one_shift_for_several_axes() -> None:
+    assert xp.roll(Tensor([[1, 2], [3, 4]]), 1, axis=(0, 1)).tolist() == [[4, 3], [2, 1]]
+
+
+def test_rounding_and_lines_of_complex_numbers() -> None:
+    z = np.array([1.5 - 2.5j, -0.5 + 0.5j], np.complex64)
+    np.testing.assert_array_equal(xp.round(ours(z)).numpy(), np.round(z))
+    for ends in [(0, 1 + 2j), (1j, -1.0)]:
+        for endpoint in (True, False):
+            got = xp.linspace(*ends, 5, endpoint=endpoint)
+            np.testing.assert_allclose(got.numpy(), np.linspace(*ends, 5, endpoint=endpoint))
+    assert xp.linspace(0, 1, 3, dtype=xp.complex64).dtype is xp.complex64
+    with pytest.raises(TypeError, match="linspace: a complex number"):
+        xp.linspace(0, 1j, 3, dtype=xp.float32)
+
+
+def test_membership() -> None:
+    x = Tensor([1.0, float("nan")])
+    assert 1 in x and 2 not in x and float("nan") not in x
+    assert 3 in Tensor([[1, 2], [3, 4]])

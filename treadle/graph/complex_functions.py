@@ -250,6 +250,20 @@ def each_part(of_reals: Callable[..., Node]) -> Callable[..., Node]:
     return run
 
 
+def line_of_parts(of_reals: Callable[..., Node]) -> Callable[..., Node]:
+    """A line between two numbers, part by part."""
+
+    def run(start: Any, stop: Any, *args: Any, dtype: DType | None = None, **named: Any) -> Node:
+        ends = [node_of(each) for each in (start, stop)]
+        wanted = dtype or next(each.dtype for each in ends if each.dtype.is_complex)
+        if not wanted.is_complex:
+            raise TypeError(f"linspace: a complex number stands at an end, and dtype is {wanted}")
+        first, last = [cast(each, wanted) for each in ends]
+        return by_parts(lambda a, b: of_reals(a, b, *args, dtype=wanted.real, **named), first, last)
+
+    return run
+
+
 def conjugated(of_reals: Callable[..., Node]) -> Callable[..., Node]:
     """Of the conjugate of the first."""
 

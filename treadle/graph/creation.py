@@ -13,27 +13,27 @@ from treadle.graph.public import public
 from treadle.graph.shapes import Dim, as_dim, as_shape, check_sizes, text
 from treadle.ir import ops
 from treadle.ir.dtype import DType, float32, float64, int64
-from treadle.ir.node import Node
+from treadle.ir.node import Node, Shape
 
 
 @public("full", source="PyTorch", namespace=True, kind="creates")
-def full(
-    size: Any, fill_value: bool | int | float | complex, *, dtype: DType | None = None
-) -> Node:
-    """A tensor of a shape filled with one number, which decides the dtype unless one is given.
+def full(size: Any, fill_value: Any, *, dtype: DType | None = None) -> Node:
+    """A tensor of a shape filled with one number (or the element of a 0-d tensor), which decides
+    the dtype unless one is given.
 
     >>> Tensor.full((2,), 7)
     Tensor([7, 7])
     """
-    return number(_filling(fill_value), dtype, check_sizes(as_shape(size), "full"))
+    return _filled(fill_value, dtype, check_sizes(as_shape(size), "full"))
 
 
-def _filling(value: Any) -> bool | int | float | complex:
-    """What a tensor is filled with. TypeError if it is not a number."""
+def _filled(value: Any, dtype: DType | None, shape: Shape) -> Node:
+    """A tensor of a shape filled with a number. TypeError if it is none."""
     if isinstance(value, (bool, int, float, complex)):
-        return value
-    hint = ": read it with .item()" if isinstance(value, Node) else ""
-    raise TypeError(f"fill_value is a number, not {shapes.words(value)}{hint}")
+        return number(value, dtype, shape)
+    if isinstance(value, Node) and value.shape == ():
+        return expand(cast(value, dtype or value.dtype), shape)
+    raise TypeError(f"fill_value is a number or a 0-d tensor, not {shapes.words(value)}")
 
 
 @public("zeros", source="PyTorch", namespace=True, kind="creates", aliases=("empty",))
@@ -78,15 +78,14 @@ def ones_like(x: Node, *, dtype: DType | None = None) -> Node:
 
 
 @public("full_like", source="PyTorch", namespace=True, kind="like")
-def full_like(
-    x: Node, fill_value: bool | int | float | complex, *, dtype: DType | None = None
-) -> Node:
-    """One number in the shape of x, and of its dtype unless one is given.
+def full_like(x: Node, fill_value: Any, *, dtype: DType | None = None) -> Node:
+    """One number (or the element of a 0-d tensor) in the shape of x, and of its dtype unless one is
+    given.
 
     >>> Tensor([1.0, 2.0]).full_like(7)
     Tensor([7., 7.])
     """
-    return const(_filling(fill_value), dtype or x.dtype, x.shape)
+    return _filled(fill_value, dtype or x.dtype, x.shape)
 
 
 @public("eye", source="PyTorch", kind="creates")

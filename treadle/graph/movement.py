@@ -248,8 +248,8 @@ def flip_method(x: Node, *dims: Any) -> Node:
 
 @public("roll", source="PyTorch", namespace=True)
 def roll(x: Node, shifts: Any, dims: Any = None) -> Node:
-    """Moved by `shifts` places along `dims`, what leaves at the end entering at the start. Without
-    `dims` the tensor is rolled as if it were flat.
+    """Moved by `shifts` places along `dims` (one number: along each), what leaves at the end
+    entering at the start. Without `dims` the tensor is rolled as if it were flat.
 
     >>> Tensor([1, 2, 3]).roll(1)
     Tensor([3, 1, 2])
@@ -257,8 +257,8 @@ def roll(x: Node, shifts: Any, dims: Any = None) -> Node:
     if dims is None:
         flat = reshape(x, (shapes.total(x.shape),))
         return reshape(roll(flat, shifts, 0), x.shape)
-    amounts = shifts if isinstance(shifts, (tuple, list)) else (shifts,)
     axes = dims if isinstance(dims, (tuple, list)) else (dims,)
+    amounts = shifts if isinstance(shifts, (tuple, list)) else (shifts,) * len(axes)
     if len(amounts) != len(axes):
         raise ValueError(f"roll: {len(amounts)} shifts for {len(axes)} dims")
     for amount, dim in zip(amounts, axes):

@@ -55,12 +55,17 @@ def summed_type(dtype: DType) -> DType:
     return int64 if dtype.kind in "bi" or (dtype.kind == "u" and dtype is not uint64) else dtype
 
 
+def summed_by_standard(dtype: DType) -> DType:
+    """The type of a sum in the Array API standard: unsigned integers add up in uint64."""
+    return uint64 if dtype.kind == "u" else summed_type(dtype)
+
+
 def _count(x: Node, axes: tuple[int, ...]) -> Dim:
     return shapes.total([x.shape[axis] for axis in axes])
 
 
 # ---- sums ----------------------------------------------------------------------------------------
-@public("sum", source="PyTorch", namespace=True)
+@public("sum", source="PyTorch")
 def sum_(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
     """The sum; 0 of nothing. Bools and integers add up in int64 unless `dtype` is given.
 
@@ -71,7 +76,7 @@ def sum_(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None
     return reduce("add", cast(x, dtype or summed_type(x.dtype)), dim, keepdim)
 
 
-@public("prod", source="PyTorch", namespace=True)
+@public("prod", source="PyTorch")
 def prod(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
     """The product; 1 of nothing. Bools and integers multiply in int64 unless `dtype` is given.
 

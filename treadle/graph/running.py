@@ -36,7 +36,7 @@ from treadle.graph.build import (
 from treadle.graph.elementwise import add, div, logical_xor, mul, rounded_once, sub
 from treadle.graph.movement import cat, narrow, on_or_below, stack
 from treadle.graph.public import public
-from treadle.graph.reduction import logsumexp, sum_, summed_type
+from treadle.graph.reduction import logsumexp, sum_, summed_by_standard, summed_type
 from treadle.graph.results import ValuesIndices
 from treadle.graph.shapes import Dim, text
 from treadle.ir.dtype import DType, bool_, int32, int64, uint64
@@ -168,7 +168,7 @@ def _of_standard(name: str, monoid: str, text_: str) -> None:
         if axis is None and len(x.shape) != 1:
             raise ValueError(f"{name}: give the axis of a tensor of {len(x.shape)} dimensions")
         place = normalize_axis(0 if axis is None else axis, len(x.shape))
-        found = _folded(monoid, x, place, dtype)
+        found = _folded(monoid, x, place, dtype or summed_by_standard(x.dtype))
         if not include_initial:
             return found
         first = (*x.shape[:place], 1, *x.shape[place + 1 :])

@@ -19,16 +19,24 @@ Dim = Any  # int | Node of dtype index
 
 
 # ---- dimensions ----------------------------------------------------------------------------------
+class TensorForSize(TypeError):
+    """A size is the value of `node`, an integer tensor of shape (). The face reads it."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__("a size is an int or a Variable, not a tensor: read it with .item() first")
+        self.node = node
+
+
 def as_dim(value: Any) -> Dim:
     """One size as the user wrote it: an int (or what has `__index__`), or a symbolic dimension."""
     if type(value) is int:
         return value
     if isinstance(value, Node):
-        if value.dtype is not INDEX:
-            raise TypeError(
-                "a size is an int or a Variable, not a tensor: read it with .item() first"
-            )
-        return index.dim(value)
+        if value.dtype is INDEX:
+            return index.dim(value)
+        if value.dtype.is_int and value.shape == ():
+            raise TensorForSize(value)
+        raise TypeError(f"a size is an int or a Variable, not {words(value)}")
     try:
         return operator.index(value)
     except TypeError:

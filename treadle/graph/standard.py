@@ -20,6 +20,27 @@ from treadle.ir.node import Node
 
 
 # ---- statistics ----------------------------------------------------------------------------------
+@public("sum", source="Array API", method=False, namespace=True)
+def sum_(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
+    """The sum; 0 of nothing. Unless `dtype` is given, bools and signed integers add up in int64 and
+    unsigned ones in uint64 (the method `x.sum` has int64 for all but uint64, as in PyTorch).
+
+    >>> treadle.sum(Tensor([200, 100], dtype="uint8"))
+    Tensor(300, dtype=uint64)
+    """
+    return reduction.sum_(x, dim, keepdim, dtype=dtype or reduction.summed_by_standard(x.dtype))
+
+
+@public("prod", source="Array API", method=False, namespace=True)
+def prod(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
+    """The product; 1 of nothing. The dtype is that of `treadle.sum`.
+
+    >>> treadle.prod(Tensor([200, 100], dtype="uint8"))
+    Tensor(20000, dtype=uint64)
+    """
+    return reduction.prod(x, dim, keepdim, dtype=dtype or reduction.summed_by_standard(x.dtype))
+
+
 @public("var", source="Array API", method=False, namespace=True)
 def var(
     x: Node, /, *, axis: Any = None, correction: int | float = 0.0, keepdims: bool = False

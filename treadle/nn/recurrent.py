@@ -113,6 +113,8 @@ class _Recurrent(Module):
                 f"{name}: x of shape {x.shape} must be (length, batch, {self.input_size}), "
                 f"(batch, length, ..) with batch_first, or (length, {self.input_size})"
             )
+        if not x.dtype.is_float:
+            raise TypeError(f"{name}: x is of floats, not of {x.dtype}: cast it, as in x.float()")
         alone, swaps = x.ndim == 2, self.batch_first and x.ndim == 3
         x = x.unsqueeze(1) if alone else x.transpose(0, 1) if swaps else x
         begins = self._begin(x, hx, alone)
