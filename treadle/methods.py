@@ -294,9 +294,9 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     return copy_(self, value)
 
 
-def copy_(self: Tensor, src: Any) -> Tensor:
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Put the values of another tensor or array, cast, broadcast and on this tensor's device, into
-    this tensor. Returns it."""
+    this tensor, whatever `non_blocking` says. Returns it."""
     if isinstance(src, convert.NUMBERS):
         return self.assign(src)
     return self.assign(Tensor(src).to(dtype=self.dtype, device=self.device))

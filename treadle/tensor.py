@@ -189,7 +189,7 @@ class Tensor(Vocabulary, Cell):
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one axis."""
-        return self.shape if dim is None else self.shape[dim]
+        return self.shape if dim is None else self.shape[shapes.normalize_axis(dim, self.ndim)]
 
     def __len__(self) -> int:
         if not self.node.shape:
@@ -204,7 +204,9 @@ class Tensor(Vocabulary, Cell):
         return (self[Tensor(i)] for i in range(len(self)))  # inside the size that is bound
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
+        """Whether some element equals a value."""
+        found = self == value
+        return isinstance(found, Tensor) and bool(found.any())
 
     __hash__ = Cell.__hash__
 
@@ -416,9 +418,9 @@ class Tensor(Vocabulary, Cell):
     def grad(self) -> None:
         self._grad = None
 
-    def requires_grad_(self, value: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad`. Returns itself."""
-        self.requires_grad = value
+        self.requires_grad = requires_grad
         return self
 
     def _require_own(self, leaf: Node) -> None:

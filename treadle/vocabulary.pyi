@@ -5040,9 +5040,9 @@ class Vocabulary:
         """Put one value (a number or a 0-d tensor), cast, everywhere into this tensor. Returns
         it."""
 
-    def copy_(self, src: Any) -> Tensor:
+    def copy_(self, src: Any, non_blocking: builtins.bool = False) -> Tensor:
         """Put the values of another tensor or array, cast, broadcast and on this tensor's device,
-        into this tensor. Returns it."""
+        into this tensor, whatever `non_blocking` says. Returns it."""
 
     def uniform_(self, low: builtins.float = 0.0, high: builtins.float = 1.0) -> Tensor:
         """Put uniform random numbers from `low` up to `high` into this tensor. Returns it."""

@@ -114,3 +114,45 @@ def test_a_value_that_a_mode_does_not_take():
     assert Tensor([1, 2]).pad((1, 0), value=None).tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="pad: value=2 is for mode='constant', not for 'reflect'"):
         Tensor([1, 2]).pad((1, 0), "reflect", 2)
+
+
+@pytest.mark.parametrize("name", ["mean", "nanmean"])
+def test_a_mean_in_a_dtype_that_cannot_hold_it(name):
+    with pytest.raises(TypeError, match=f"{name}: dtype=int32 cannot hold a mean"):
+        getattr(Tensor([1.0, 2.0]), name)(dtype=treadle.int32)
+    assert getattr(Tensor([1, 2]), name)(dtype=treadle.float64).dtype is treadle.float64
+
+
+def test_repeats_below_nothing():
+    with pytest.raises(ValueError, match="repeat_interleave: a number of repeats is below 0"):
+        Tensor([1, 2]).repeat_interleave(Tensor([1, -1]))
+    assert Tensor([]).repeat_interleave(Tensor([], dtype="int64")).shape == (0,)
+
+
+def test_the_size_of_a_dimension_that_is_not_there():
+    with pytest.raises(IndexError, match="dim=2 is out of range for a 2-d tensor"):
+        Tensor.ones(2, 3).size(2)
+
+
+def test_in():
+    x = Tensor([[1.0, 2.0], [3.0, float("nan")]])
+    assert 3.0 in x and 5 not in x and float("nan") not in x and "a" not in x
+
+
+@pytest.mark.parametrize("name", ["index", "void", "float32x4", "int33"])
+def test_what_is_no_dtype(name):
+    with pytest.raises(TypeError, match=f"there is no dtype '{name}'; there are bool, int8"):
+        Tensor([1.0]).bitcast(name)
+
+
+@pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
+def test_what_once_stood_in_the_place_of_an_index(name):
+    loss = getattr(treadle.nn.functional, name)
+    with pytest.raises(TypeError, match=f"{name}: ignore_index is a class id, not False"):
+        loss(Tensor.zeros(2, 3), Tensor([0, 2]), None, False)
+
+
+def test_arguments_that_change_nothing_here():
+    x = Tensor([0.0, 0.0])
+    assert x.copy_(Tensor([1, 2]), non_blocking=True).tolist() == [1.0, 2.0]
+    assert x.requires_grad_(requires_grad=True).requires_grad

@@ -11,7 +11,7 @@ from treadle.graph.movement import stack
 from treadle.graph.public import public
 from treadle.graph.shapes import as_shape, text
 from treadle.ir import ops
-from treadle.ir.dtype import BY_NAME, DType, from_name
+from treadle.ir.dtype import BY_NAME, DTYPES, DType
 from treadle.ir.node import Node
 
 
@@ -35,6 +35,13 @@ def view(x: Node, *shape: Any, dtype: DType | None = None) -> Node:
     return reshape(x, as_shape(*shape))
 
 
+def _named(dtype: DType | str) -> DType:
+    """A dtype that is given by its name, too."""
+    if isinstance(dtype, str) and BY_NAME.get(dtype) not in DTYPES:
+        raise TypeError(f"there is no dtype {dtype!r}; there are {', '.join(map(repr, DTYPES))}")
+    return BY_NAME[dtype] if isinstance(dtype, str) else dtype
+
+
 def _whole(size: int) -> DType:
     """The unsigned integer of that many bytes."""
     return BY_NAME[f"uint{size * 8}"]
@@ -48,7 +55,7 @@ def bitcast(x: Node, dtype: DType | str) -> Node:
     >>> Tensor([1.0]).bitcast("int32").tolist()
     [1065353216]
     """
-    dtype = from_name(dtype) if isinstance(dtype, str) else dtype
+    dtype = _named(dtype)
     have, want = x.dtype.itemsize, dtype.itemsize
     if have == want:
         return same_size(x, dtype)

@@ -363,8 +363,10 @@ def repeat_interleave(
     counts = cast(expand(repeats, (size,)), int64)
     upto = cumsum(counts, 0)
     if output_size is None:
-        number = reduce("add", counts)
+        number = where(lt(reduce("min", counts), 0), -1, reduce("add", counts))
         output_size, (upto,) = read(f"repeat_interleave, {_OF_VALUES}", number, upto)
+        if output_size < 0:
+            raise ValueError("repeat_interleave: a number of repeats is below 0")
     length = shapes.as_dim(output_size)
     index = searchsorted(upto, iota(length, int64), right=True)
     column = reshape(index, (length,) + (1,) * len(after))

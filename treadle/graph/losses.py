@@ -174,6 +174,8 @@ class _Classes:
     def __init__(
         self, name: str, x: Node, target: Node, weight: Node | None, ignore_index: int
     ) -> None:
+        if isinstance(ignore_index, bool):  # PyTorch's size_average once stood in its place
+            raise TypeError(f"{name}: ignore_index is a class id, not {ignore_index}")
         self.axis = axis = _class_axis(name, x)
         expected = (*x.shape[:axis], *x.shape[axis + 1 :])
         if not shapes.same_shape(target.shape, expected):

@@ -93,7 +93,16 @@ def mean(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | None
     >>> Tensor([[1.0, 3.0], [5.0, 7.0]]).mean(0)
     Tensor([3., 5.])
     """
-    return _mean(x if dtype is None else cast(x, dtype), dim, keepdim)
+    return _mean(_in_dtype(x, dtype, "mean"), dim, keepdim)
+
+
+def _in_dtype(x: Node, dtype: DType | None, name: str) -> Node:
+    """x in the dtype that was asked for. TypeError if that cannot hold a mean."""
+    if dtype is None:
+        return x
+    if not (dtype.is_float or dtype.is_complex):
+        raise TypeError(f"{name}: dtype={dtype} cannot hold a mean; give a floating-point dtype")
+    return cast(x, dtype)
 
 
 @rounded_once
@@ -123,7 +132,7 @@ def nanmean(x: Node, dim: Any = None, keepdim: bool = False, *, dtype: DType | N
     >>> Tensor([1.0, float("nan"), 2.0]).nanmean()
     Tensor(1.5)
     """
-    return _nanmean(x if dtype is None else cast(x, dtype), dim, keepdim)
+    return _nanmean(_in_dtype(x, dtype, "nanmean"), dim, keepdim)
 
 
 @rounded_once
