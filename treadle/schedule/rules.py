@@ -89,7 +89,7 @@ class Rules(Propagation):
                 text = "its loops cross those of another reduction: {} and {}"
                 return Reason("row", text, (f"{free:b}", f"{other:b}"), node)
         rows = draft.count(free)
-        work = self.numel(node.src[0].shape)
+        work = max(self.numel(node.src[0].shape), draft.count(draft.own))
         if rows < self.target.min_parallel and work > SMALL:
             text = "only {} rows of {} elements in all: fewer than {} tasks"
             return Reason("row", text, (rows, work, self.target.min_parallel), node)
