@@ -33,6 +33,7 @@ from treadle.kernel.lower import lower
 from treadle.kernel.retile import Detach, Fission, StageStore, Subtotal
 from treadle.kernel.schedule_text import parse_actions, show_actions
 from treadle.kernel.stage import Keep, Stage
+from treadle.kernel.trim import Trim
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -60,6 +61,7 @@ ACTIONS = [
     Detach("add0", "lo", "t"),
     Fission("add0", "jo", "s"),
     Bound("l", "jo", 64),
+    Trim("n"),
     Subtotal("add0", "jo"),
     Mma("add0", ("im", "jm", "km"), 1),
     Skew("add1", 1),

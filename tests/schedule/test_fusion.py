@@ -147,6 +147,16 @@ def test_a_row_expression_made_at_random(seed: int) -> None:
     assert kernels(agree([b.expand(root, (6, 8))], inputs.arrays)) == 1
 
 
+def test_a_sum_over_all_rows_takes_no_tasks_from_a_kernel_of_rows() -> None:
+    """In the gradient of a mean over labels that count, the count is one number for all rows."""
+    x, counted = leaf(0, (512, 512), float32), leaf(1, (512,), float32)
+    count = b.reduce("add", counted, 0)
+    mean = b.alu(ops.DIV, neural.softmax(x), b.expand(b.reshape(count, (1, 1)), (512, 512)))
+    plan = schedule([mean], {}, Target("t", "cpu", min_parallel=4))
+    assert kernels(plan) == 2
+    assert any("only 1 rows of 262144 elements" in text for text in reasons(plan))
+
+
 def test_a_row_kernel_needs_rows_enough() -> None:
     wide = leaf(0, (1 << 20,), float32)
     plan = schedule([neural.softmax(wide)], {}, Target("t", "cpu", min_parallel=4))

@@ -79,7 +79,7 @@ class Bound:
 def _limits(kernel: Kernel, leaf: Leaf, statement: Stmt) -> Iterator[Node]:
     """Expressions over leaves such that for points of the leaf beyond, what is folded in is the
     identity."""
-    values = [_inlined(kernel, value) for value in statement.values]
+    values = [inlined(kernel, value) for value in statement.values]
     conditions = {n.src[0] for n in toposort(values) if n.op is ops.WHERE}
     for condition in conditions:
         limit = _last(kernel, leaf, condition)
@@ -95,23 +95,30 @@ def _identity(statement: Stmt, component: int) -> int | float | bool:
     return find(statement.monoid or "").identity(component, dtype)
 
 
-def _inlined(kernel: Kernel, value: Node) -> Node:
+def inlined(kernel: Kernel, value: Node) -> Node:
     """A value with what it reads of copies in scratch memory replaced by what was copied."""
     copies = {s.targets[0].arg[0]: s for s in kernel.statements if _is_copy(s)}
     mapping: dict[Node, Node] = {}
     for node in toposort(value):
         if node.op is ops.LOAD and node.src[0].arg[0] in copies:
             copy = copies[node.src[0].arg[0]]
-            place = zip(copy.index, node.src[1 : 1 + node.arg])
-            places = {own: read for own, read in place if own.op is ops.RANGE}
+            pairs = map(_place, copy.index, node.src[1 : 1 + node.arg])
+            places = {own: read for own, read in pairs if own.op is ops.RANGE}
             mapping[node] = index.substitute(copy.values[0], places)
     return replaced(Stmt("", (), (), (value,), None, ()), mapping).values[0] if mapping else value
 
 
 def _is_copy(statement: Stmt) -> bool:
     """Whether a statement writes plain values to scratch memory, each to a place of its own."""
-    plain = all(i.op in (ops.RANGE, ops.CONST) for i in statement.index)
+    plain = all(_place(i, i)[0].op in (ops.RANGE, ops.CONST) for i in statement.index)
     return not statement.is_store and statement.monoid is None and plain
+
+
+def _place(own: Node, read: Node) -> tuple[Node, Node]:
+    """The range along which a copy is written at `own`, perhaps some points away, and its value
+    where the copy is read at `read`."""
+    away = index.terms(own)[0]
+    return index.sub(own, away), index.sub(read, away)
 
 
 def _last(kernel: Kernel, leaf: Leaf, condition: Node) -> Node | None:
