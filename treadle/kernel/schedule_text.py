@@ -35,7 +35,8 @@ from treadle.kernel.trim import Trim
 
 _VERBS = (
     "bound, cooperate, detach, fission, fuse, grid, hint, join, keep, local, mma, occupancy, "
-    "persist, place, prefetch, reorder, skew, snake, split, stage, subtotal, tail, trim, unroll, vector"
+    "persist, place, prefetch, reorder, skew, snake, split, stage, subtotal, tail, trim, unroll, "
+    "vector"
 )
 _NAME = r"\w+"
 _LIST = r"\w+(?:, *\w+)*"

@@ -1,7 +1,7 @@
 """Sums that leave out what is padding: a guard read as two limits.
 
-A load whose guard is false gives 0, and a sum of products folds in nothing there. Where a guard says
-that of whole steps of the sum (the rows of a filter beyond the image, in the gradient of a
+A load whose guard is false gives 0, and a sum of products folds in nothing there. Where a guard
+says that of whole steps of the sum (the rows of a filter beyond the image, in the gradient of a
 convolution), its loop need not run over them.
 """
 
@@ -63,12 +63,12 @@ def _limits(kernel: Kernel, leaf: Leaf, statement: Stmt) -> tuple[Node, Node]:
         if factor not in (1, -1):
             continue
         rest = index.sub(difference, index.mul(factor, leaf.node))
+        outer, inner = index.split(rest, inside)
+        least = index.add(outer, index.bounds(inner)[0])
         if factor == 1:  # leaf + rest < 0
-            outer, inner = index.split(rest, inside)
-            end = index.minimum(end, index.sub(0, index.add(outer, index.bounds(inner)[0])))
+            end = index.minimum(end, index.sub(0, least))
         else:  # rest - leaf < 0
-            outer, inner = index.split(rest, inside)
-            first = index.maximum(first, index.add(outer, index.bounds(inner)[0] + 1))
+            first = index.maximum(first, index.add(least, 1))
     return first, end
 
 
