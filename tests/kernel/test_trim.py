@@ -7,7 +7,7 @@ from kernels import buffer, check, load, matmul, ranges, reduce, sink, store
 from treadle import Tensor, explain, vjp
 from treadle.ir import index, ops
 from treadle.ir.node import Node
-from treadle.kernel.actions import Split
+from treadle.kernel.actions import Reorder, Split
 from treadle.kernel.kernel import ScheduleError
 from treadle.kernel.trim import Trim
 from treadle.nn import functional
@@ -67,3 +67,12 @@ def test_the_gradient_of_a_convolution_computes_no_rows_of_padding() -> None:
         part = np.einsum("bohw,oc->bchw", np.float64(cotangent), weight[:, :, m, n])
         wanted[:, :, m : m + 8, n : n + 8] += part
     np.testing.assert_allclose(gradient.numpy(), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_loop_whose_end_depends_on_others_stays_inside_them() -> None:
+    root = shifted(6, 4, 1, 1, True)
+    with pytest.raises(ScheduleError, match="where k of add0 ends depends on other loops"):
+        check(root, [Trim("k"), Reorder(("k", "i"))])
+    with pytest.raises(ScheduleError, match="where k ends is counted from i already"):
+        check(root, [Trim("k"), Split("i", "io", (("ii", 2),))])
+    check(root, [Split("i", "io", (("ii", 2),)), Trim("k")])

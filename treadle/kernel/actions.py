@@ -134,6 +134,9 @@ def _exchange(kernel: Kernel, old: Sequence[Leaf], new: Sequence[Leaf]) -> Kerne
     first = old[0].name
     gone = {leaf.name for leaf in old}
     names = tuple(leaf.name for leaf in new)
+    for leaf in kernel.leaves.values():
+        if isinstance(leaf.extent, Node) and any(leaf.extent.free & each.bit for each in old):
+            raise ScheduleError(f"where {leaf.name} ends is counted from {first} already")
     statements = []
     for statement in kernel.statements:
         for buffer, along, _, _ in statement.prefetch:
@@ -269,9 +272,11 @@ def _require_serial(kernel: Kernel, statement: Stmt, order: tuple[str, ...]) -> 
 
 
 def legal(kernel: Kernel) -> Kernel:
-    """The kernel, if everything that is read from scratch has been written by then."""
+    """The kernel, if everything that is read from scratch has been written by then, and a loop
+    whose end depends on others is inside them."""
     complete: dict[str, Stmt] = {}
     for statement, names in zip(kernel.statements, kernel.reads):
+        _require_ends_known(kernel, statement)
         for name in names:
             writer = complete.get(name)
             if writer is None:
@@ -286,6 +291,18 @@ def legal(kernel: Kernel) -> Kernel:
             if isinstance(target.arg[0], str):
                 complete[target.arg[0]] = statement
     return kernel
+
+
+def _require_ends_known(kernel: Kernel, statement: Stmt) -> None:
+    around = 0
+    for leaf in map(kernel.leaf, statement.order):
+        moving = leaf.extent.free if isinstance(leaf.extent, Node) else 0
+        if moving & ~around or (moving and leaf.kind != "loop"):
+            raise ScheduleError(
+                f"where {leaf.name} of {statement.name} ends depends on other loops: it has to be "
+                "a loop inside them"
+            )
+        around |= leaf.bit
 
 
 def _common(a: Sequence[str], b: Sequence[str]) -> list[str]:
