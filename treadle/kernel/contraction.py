@@ -14,7 +14,6 @@ measured. The constants come from measurements of 64 schedules on 13 shapes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -27,7 +26,7 @@ from treadle.kernel.kernel import Extent, ScheduleError, Stmt, kept
 from treadle.kernel.plan import SERIAL_WORK, Plan
 from treadle.kernel.retile import Detach, Subtotal
 from treadle.kernel.stage import Stage, stage_name
-from treadle.kernel.trim import Trim
+from treadle.kernel.trim import trim_sums
 
 PRODUCTS = 16  # in one step of the loop over the sum, at least
 SUM_BLOCK = 1024  # terms of a sum whose panel is packed at a time, about
@@ -375,7 +374,7 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
         _pack(plan, choice, tasks, block, alone)
     if tasks:
         _stage_guarded(plan, choice, tasks[-1])
-    _trim_sums(plan, choice)
+    trim_sums(plan, contraction.statement.name)
     if apart is not None and not block:  # else the results are in memory already
         _store_apart(plan, choice, apart)
 
@@ -540,15 +539,6 @@ def _stage_guarded(plan: Plan, choice: Choice, at: str) -> None:
         if isinstance(extent, int) and extent > width // 2 and last.startswith(name):
             plan.do(Split(last, f"{last}o", ((f"{last}v", width),)))
             plan.do(vector(f"{last}v"))
-
-
-def _trim_sums(plan: Plan, choice: Choice) -> None:
-    """Leaves out the steps of the sum that only read padding."""
-    statement = plan.kernel.statement(choice.contraction.statement.name)
-    for name in statement.order:
-        if name in choice.contraction.summed:
-            with suppress(ScheduleError):
-                plan.do(Trim(name))
 
 
 def _store_lanes(plan: Plan, choice: Choice) -> str | None:

@@ -8,6 +8,7 @@ convolution), its loop need not run over them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from treadle.ir import index, ops
@@ -17,6 +18,7 @@ from treadle.kernel.actions import legal
 from treadle.kernel.bound import inlined
 from treadle.kernel.build import substituted
 from treadle.kernel.kernel import Kernel, Leaf, ScheduleError, Stmt
+from treadle.kernel.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,15 @@ class Trim:
         whole = replace(owner, extent=changed.extent, value=changed.node)
         made = replace(kernel, ranges={**kernel.ranges, owner.name: whole})
         return legal(made.with_statement(statement).with_leaves(changed))
+
+
+def trim_sums(plan: Plan, name: str) -> None:
+    """Trims what can be of the loops of a sum."""
+    statement = plan.kernel.statement(name)
+    for leaf in statement.order:
+        if leaf in statement.reduced:
+            with suppress(ScheduleError):
+                plan.do(Trim(leaf))
 
 
 def _limits(kernel: Kernel, leaf: Leaf, statement: Stmt) -> tuple[Node, Node]:
