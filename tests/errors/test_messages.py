@@ -164,6 +164,19 @@ DATA: list[Case] = [
      "give dtype=uint64"),
     ("full of a tensor", lambda: Tensor.full((2,), Tensor([3.0])), TypeError,
      "full: fill_value is a number or a 0-d tensor, not a tensor of float32 (1,)"),
+    ("reshape to sizes below 0", lambda: f(4, 3).reshape(-2, -6), ValueError,
+     "reshape: the shape (-2, -6) has a negative size"),
+    ("searchsorted in the middle", lambda: f(3).searchsorted(f(2), side="mid"), ValueError,
+     "searchsorted: side is 'left' or 'right', not 'mid'"),
+    ("ctc of more steps than there are",
+     lambda: f(5, 2, 4).log_softmax(-1).ctc_loss(i(2, 2), Tensor([9, 5]), Tensor([2, 2])).item(),
+     IndexError, "index 9 is out of range for an axis of size 6"),
+    ("a recurrent layer of integers", lambda: nn.LSTM(3, 4)(i(5, 2, 3)), TypeError,
+     "LSTM: x is of floats, not of int64: cast it, as in x.float()"),
+    ("same padding with strides", lambda: nn.Conv2d(3, 4, 3, padding="same", stride=2), ValueError,
+     "Conv2d: padding='same' is for stride=1, not stride=(2, 2)"),
+    ("safe_save of a list", lambda: nn.safe_save([f(2)], "x"), TypeError,
+     "safe_save takes a dict from names to tensors"),
     ("lists too deep", lambda: Tensor(nested(65)), ValueError, "nested more than 64 deep"),
     ("a list in itself", lambda: Tensor(endless()), ValueError, "a list holds itself"),
     ("an array with a gradient", lambda: Tensor(Foreign(requires_grad=True)), TypeError,
@@ -448,3 +461,7 @@ def test_without_a_c_compiler_the_device_c_says_what_to_install():
 
 def test_the_version_is_known():
     assert re.fullmatch(r"\d+\.\d+\.\d+", treadle.__version__)
+
+
+def test_a_loss_takes_its_target_by_name() -> None:
+    assert nn.MSELoss()(f(2), target=3 * f(2)).item() == 4.0

@@ -322,9 +322,8 @@ def reshape(x: Node, shape: Sequence[Dim]) -> Node:
     target = as_shape(shape)
     if x.shape == target:
         return x
-    if -1 in target:
-        target = shapes.infer_size(x.shape, target)
-    elif not shapes.same(shapes.total(x.shape), shapes.total(target)):
+    target = shapes.infer_size(x.shape, target)
+    if not shapes.same(shapes.total(x.shape), shapes.total(target)):
         raise ValueError(f"reshape: {text(x.shape)} does not have the elements of {text(target)}")
     shapes.check_sizes(target, "reshape")
     if x.dtype.kind == "c":

@@ -87,6 +87,8 @@ def ctc_loss(
     if isinstance(classes, int) and not 0 <= blank < classes:
         raise ValueError(f"ctc_loss: blank={blank} is none of {classes} classes")
     times = _lengths("input_lengths", input_lengths, batch)
+    # the lengths themselves, if they are among those that there can be
+    times = gather(iota(shapes.add(x.shape[0], 1), int64), times, 0)
     counts = _lengths("target_lengths", target_lengths, batch)
     labels = _labels(targets, counts, target_lengths, batch)
     scores = cast(x, x.dtype.accumulator)

@@ -250,7 +250,9 @@ def _broadcast_two(a: Shape, b: Shape, name: str) -> Shape:
 
 
 def infer_size(old: Shape, new: Shape) -> Shape:
-    """The shape `new` with its -1 replaced by what makes it as large as `old`."""
+    """The shape `new` with its -1, if it has one, replaced by what makes it as large as `old`."""
+    if -1 not in new:
+        return check_sizes(new, "reshape")
     known = total([size for size in new if size != -1])
     everything = total(old)
     if new.count(-1) > 1:
@@ -260,4 +262,4 @@ def infer_size(old: Shape, new: Shape) -> Shape:
     missing = divide(everything, known)
     if not same(multiply(missing, known), everything):
         raise ValueError(f"reshape: {text(old)} does not divide into {text(new)}")
-    return tuple([missing if size == -1 else size for size in new])
+    return check_sizes(tuple([missing if size == -1 else size for size in new]), "reshape")

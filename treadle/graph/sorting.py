@@ -400,7 +400,9 @@ def searchsorted(
     >>> Tensor([1, 3, 5]).searchsorted(Tensor([3, 6]))
     Tensor([1, 3])
     """
-    if side not in (None, "left", "right") or (side == "left" and right):
+    if side not in (None, "left", "right"):
+        raise ValueError(f"searchsorted: side is 'left' or 'right', not {side!r}")
+    if side == "left" and right:
         raise ValueError(f"searchsorted: side={side!r} and right={right} say different things")
     if not x.shape:
         raise ValueError("searchsorted: the sorted tensor needs a dimension, and is 0-d")

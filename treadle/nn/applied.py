@@ -60,9 +60,10 @@ class Applied(Module):
         """The settings by name, as they are now."""
         return {name: getattr(self, name) for name in self.signature.parameters}
 
-    def forward(self, *tensors: Any) -> Any:
-        """The function of the tensors, with the settings."""
-        return getattr(functional, self.function)(*tensors, **self.settings())
+    def forward(self, *tensors: Any, **named: Any) -> Any:
+        """The function of the tensors, with the settings. A tensor behind the first may be given by
+        the name that it has there, such as `target`."""
+        return getattr(functional, self.function)(*tensors, **named, **self.settings())
 
     def extra_repr(self) -> str:
         shown = {

@@ -106,6 +106,8 @@ class _Forward(_Convolution):
             device,
             dtype,
         )
+        if padding == "same" and self.stride != (1,) * self.count:
+            raise ValueError(f"{name}: padding='same' is for stride=1, not stride={self.stride}")
         self.padding, self.padding_mode = padding, padding_mode
 
     def forward(self, x: Tensor) -> Tensor:

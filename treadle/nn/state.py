@@ -143,6 +143,11 @@ def safe_save(
     ...     print(nn.safe_load(path)["scale"].tolist())
     [1.0, 2.0]
     """
+    if not isinstance(tensors, Mapping):
+        raise TypeError(
+            "safe_save takes a dict from names to tensors, as nn.get_state_dict(model) gives it, "
+            f"not a {type(tensors).__name__}"
+        )
     library = extras.load("safetensors")
     arrays = {}
     for name, tensor in tensors.items():
