@@ -156,3 +156,15 @@ def test_arguments_that_change_nothing_here():
     x = Tensor([0.0, 0.0])
     assert x.copy_(Tensor([1, 2]), non_blocking=True).tolist() == [1.0, 2.0]
     assert x.requires_grad_(requires_grad=True).requires_grad
+
+
+def test_einsum_of_numbered_axes():
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    a, b = Tensor(x), Tensor(y)
+    assert Tensor.einsum(a, [0, 1], b, [1, 2], [2, 0]).tolist() == (x @ y).T.tolist()
+    assert Tensor.einsum(a, [0, 1], b, [1, 2]).tolist() == (x @ y).tolist()
+    assert Tensor.einsum(a, [..., 1], [1, ...]).tolist() == x.T.tolist()
+    with pytest.raises(TypeError, match="with numbers from 0 to 51, not"):
+        Tensor.einsum(a, [0, 52], b, [1, 2])
+    with pytest.raises(TypeError, match="write an equation and then its tensors"):
+        Tensor.einsum(a, b)

@@ -31,6 +31,7 @@ from treadle.ir.dtype import bool_
 from treadle.ir.node import Node, Shape
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_NUMBERS = {**dict(enumerate(_LETTERS)), ...: "..."}  # what stands for a letter in a list
 
 
 # ---- einsum --------------------------------------------------------------------------------------
@@ -164,18 +165,36 @@ def _multiplied(a: _Term, b: _Term, kept: str) -> _Term:
     return _Term(reshape(contract(left, right), sizes), batch + rows + columns)
 
 
+def _from_lists(terms: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The equation, and the tensors, of tensors with lists of numbers behind them."""
+    count = len(terms) // 2
+    tensors, lists = terms[: 2 * count : 2], [*terms[1::2], *terms[2 * count :]]
+    words = []
+    for numbers in lists:
+        if not isinstance(numbers, (list, tuple)) or not all(n in _NUMBERS for n in numbers):
+            raise TypeError(
+                "einsum: write an equation and then its tensors, 'ij,jk->ik', x, y; or x, [0, 1], "
+                f"y, [1, 2], [0, 2] with numbers from 0 to 51, not {shapes.words(numbers)}"
+            )
+        words.append("".join([_NUMBERS[n] for n in numbers]))
+    return "->".join([",".join(words[:count]), *words[count:]]), tensors
+
+
 @public("einsum", source="PyTorch", namespace=True, kind="creates")
-def einsum(equation: str, *tensors: Any) -> Node:
+def einsum(equation: Any, *tensors: Any) -> Node:
     """The sum of products that an equation names: `einsum("bij,bjk->bik", x, y)`.
 
     Letters are axes; one that the result lacks is summed over; twice in one operand, it is the
     diagonal; "..." stands for the remaining axes, which broadcast. Without "->" the result has the
     letters that stand once, in alphabetical order, after "...". Tensors are multiplied from left to
     right, each pair as one matrix product. Source: Einstein's convention, as in NumPy and PyTorch.
+    Letters may be numbers from 0 to 51, in lists: `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
 
     >>> Tensor.einsum("ij,ij->i", Tensor([[1, 2], [3, 4]]), Tensor([[1, 1], [2, 2]]))
     Tensor([ 3, 14])
     """
+    if not isinstance(equation, str):
+        equation, tensors = _from_lists((equation, *tensors))
     listed = len(tensors) == 1 and isinstance(tensors[0], (list, tuple))
     terms = list(tensors[0] if listed else tensors)
     if not terms:
