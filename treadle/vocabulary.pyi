@@ -1363,7 +1363,7 @@ class Vocabulary:
 
     @staticmethod
     def einsum(
-        equation: str,
+        equation: Any,
         *_tensors: Any,
         tensors: Any = ...,
         device: str | None = None,

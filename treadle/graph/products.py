@@ -31,7 +31,8 @@ from treadle.ir.dtype import bool_
 from treadle.ir.node import Node, Shape
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_NUMBERS = {**dict(enumerate(_LETTERS)), ...: "..."}  # what stands for a letter in a list
+# what stands for a letter in a list
+_NUMBERS: dict[Any, str] = {**dict(enumerate(_LETTERS)), ...: "..."}
 
 
 # ---- einsum --------------------------------------------------------------------------------------
@@ -171,7 +172,9 @@ def _from_lists(terms: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     tensors, lists = terms[: 2 * count : 2], [*terms[1::2], *terms[2 * count :]]
     words = []
     for numbers in lists:
-        if not isinstance(numbers, (list, tuple)) or not all(n in _NUMBERS for n in numbers):
+        if not isinstance(numbers, (list, tuple)) or not all(
+            [n in list(_NUMBERS) for n in numbers]
+        ):
             raise TypeError(
                 "einsum: write an equation and then its tensors, 'ij,jk->ik', x, y; or x, [0, 1], "
                 f"y, [1, 2], [0, 2] with numbers from 0 to 51, not {shapes.words(numbers)}"
