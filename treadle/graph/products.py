@@ -172,9 +172,8 @@ def _from_lists(terms: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     tensors, lists = terms[: 2 * count : 2], [*terms[1::2], *terms[2 * count :]]
     words = []
     for numbers in lists:
-        if not isinstance(numbers, (list, tuple)) or not all(
-            [n in list(_NUMBERS) for n in numbers]
-        ):
+        known = list(_NUMBERS)  # a list, so that what has no hash is merely not in it
+        if not isinstance(numbers, (list, tuple)) or any(n not in known for n in numbers):
             raise TypeError(
                 "einsum: write an equation and then its tensors, 'ij,jk->ik', x, y; or x, [0, 1], "
                 f"y, [1, 2], [0, 2] with numbers from 0 to 51, not {shapes.words(numbers)}"
