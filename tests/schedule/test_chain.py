@@ -108,6 +108,13 @@ def test_gradients_of_an_attention_agree(attention: Callable[..., Node]) -> None
     scheduled([loss, *grad.gradients([loss], [b.ones_like(loss)], list(leaves))], inputs)
 
 
+def test_a_sum_of_products_with_a_number_has_no_rows() -> None:
+    inputs = Inputs()
+    x, y = inputs.new(5), inputs.new()
+    number = b.broadcast_to(b.reshape(elementwise.mul(y, y), (1,)), (5,))
+    scheduled([b.reduce("add", elementwise.mul(x, number), 0)], inputs)
+
+
 @pytest.mark.parametrize("queries", [1, 8])
 def test_few_rows_are_no_blocks(queries: int) -> None:
     inputs = Inputs()

@@ -107,7 +107,8 @@ def _operands(total: Node) -> Iterator[_Operand]:
         path = [operand]
         while path[-1].op.kind == "movement":
             path.append(path[-1].src[0])
-        if path[-1].op.kind == "alu" and total.arg[1] == (_last_axis(path),):
+        rows = path[-1].op.kind == "alu" and len(path[-1].shape) > 1
+        if rows and total.arg[1] == (_last_axis(path),):
             yield _Operand(number, path)
 
 
@@ -137,9 +138,9 @@ def _last_axis(path: Sequence[Node]) -> int | None:
 
 def _is_worth_it(weights: Node, target: Target, sizes: Sizes) -> bool:
     """Whether rows are many and long, and a block of them fits into the second cache."""
-    if len(weights.shape) < 2 or not all(isinstance(size, int) for size in weights.shape[-2:]):
-        return False
     count, length = weights.shape[-2:]
+    if not (isinstance(count, int) and isinstance(length, int)):
+        return False
     block = 2 * BLOCK_ROWS * length * weights.dtype.itemsize
     fits = block <= target.cache_bytes[1] // 2
     return min(count, length) >= LEAST and fits and sizes(weights.shape) > NEAR
