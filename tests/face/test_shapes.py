@@ -44,7 +44,7 @@ def numbers(result: Any) -> Any:
 
 OF_COMPLEX = {"linalg.eig", "linalg.eigvals", "treadle.view_as_real"}
 NAMES = sorted(set(calls.CALLS) - calls.DRAWN - OF_COMPLEX)
-OF_INTEGERS = ("bitwise", "one_hot", "bincount")
+OF_INTEGERS = ("bitwise", "one_hot", "bincount", "gcd", "lcm", "unravel_index")
 AT_ONCE = 12
 
 
