@@ -86,8 +86,9 @@ class Split:
             whole = index.substitute(owner.value, {leaf.node: whole})
         leaves = _exchanged(owner.leaves, leaf.name, {leaf.name}, tuple(p.name for p in parts))
         changed = replace(owner, leaves=leaves, value=whole)
-        kernel = _exchange(kernel, [leaf], parts)
-        return replace(kernel, ranges={**kernel.ranges, owner.name: changed})
+        kernel = exchange(kernel, [leaf], parts)
+        kernel = replace(kernel, ranges={**kernel.ranges, owner.name: changed})
+        return legal(kernel)
 
 
 def _require_free(kernel: Kernel, leaf: Leaf, owner: Range) -> None:
@@ -129,7 +130,7 @@ def require_new(kernel: Kernel, names: Sequence[str]) -> None:
             raise ScheduleError(f"{name!r} is no name: use letters, digits and _")
 
 
-def _exchange(kernel: Kernel, old: Sequence[Leaf], new: Sequence[Leaf]) -> Kernel:
+def exchange(kernel: Kernel, old: Sequence[Leaf], new: Sequence[Leaf]) -> Kernel:
     """The kernel with adjacent leaves `old` replaced by `new` in every order. The ranges remain."""
     first = old[0].name
     gone = {leaf.name for leaf in old}
@@ -202,7 +203,7 @@ class Fuse:
             ranges[part.name] = replace(part, leaves=(), value=value)
         name = self.name if self.name not in ranges else f"{self.name}_fused"
         ranges[name] = Range(name, extent, number, (self.name,), flat.node)
-        return replace(_exchange(kernel, old, [flat]), ranges=ranges)
+        return replace(exchange(kernel, old, [flat]), ranges=ranges)
 
 
 def _require_adjacent(kernel: Kernel, names: tuple[str, ...]) -> None:

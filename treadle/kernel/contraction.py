@@ -130,9 +130,10 @@ def find(plan: Plan) -> Contraction | None:
         return None
     first, second = (plan.kernel.over_ranges(factor).free for factor in value.src)
     leaves = plan.kernel.leaves
-    rows = tuple(n for n in outputs if first & leaves[n].bit and not second & leaves[n].bit)
-    columns = tuple(n for n in outputs if second & leaves[n].bit and not first & leaves[n].bit)
-    if not rows or not columns:
+    known = [name for name in outputs if not _is_limit(plan, name)]
+    rows = tuple(n for n in known if first & leaves[n].bit and not second & leaves[n].bit)
+    columns = tuple(n for n in known if second & leaves[n].bit and not first & leaves[n].bit)
+    if not rows or not columns or all(_in_steps(plan, n) for n in (*rows, *columns)):
         return None
     summed = tuple(name for name in statement.order if name in statement.reduced)
     one, two = (plan.facts[statement.name].within(factor) for factor in value.src)
@@ -151,12 +152,26 @@ def schedule(plan: Plan, contraction: Contraction) -> None:
 # ---- choices -------------------------------------------------------------------------------------
 def _choices(plan: Plan, contraction: Contraction) -> Iterator[Choice]:
     for side in (contraction, contraction.turned()):
-        for lanes in side.columns:
+        for lanes in (name for name in side.columns if not _in_steps(plan, name)):
             for row in side.rows:
                 yield _outer_choice(plan, side, lanes, row)
     dot = _dot_choice(plan, contraction)
     if dot is not None:
         yield dot
+
+
+def _in_steps(plan: Plan, name: str) -> bool:
+    """Whether a range moves its places by more than one (see `Sieve`)."""
+    node = plan.kernel.leaves[name].node
+    parts = (owner.value for owner in plan.kernel.ranges.values() if not owner.leaves)
+    return any(index.coefficient(value, node) not in (0, 1) for value in parts)
+
+
+def _is_limit(plan: Plan, name: str) -> bool:
+    """Whether the length of a loop depends on a range."""
+    bit = plan.kernel.leaves[name].bit
+    extents = (leaf.extent for leaf in plan.kernel.leaves.values())
+    return any(isinstance(extent, Node) and extent.free & bit for extent in extents)
 
 
 def _outer_choice(plan: Plan, contraction: Contraction, lanes: str, row: str) -> Choice:

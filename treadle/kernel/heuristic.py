@@ -34,9 +34,10 @@ from treadle.kernel.actions import (
 )
 from treadle.kernel.analysis import Facts, points, upper
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
-from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt
+from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt, kept
 from treadle.kernel.layout import layouts
 from treadle.kernel.plan import SERIAL_WORK, TASK_MEMORY, TASK_WORK, Plan
+from treadle.kernel.sieve import sieves
 from treadle.kernel.stage import Keep
 
 CHUNK = 65_536  # elements of a task of a flat loop over much memory
@@ -68,7 +69,7 @@ def _choose(plan: Plan) -> None:
     chain = blocks.find(plan)
     if chain is not None and blocks.schedule(plan, chain):
         return
-    found = contraction.find(plan)
+    found = find_contraction(plan)
     if found is not None:
         contraction.schedule(plan, found)
         return
@@ -99,6 +100,28 @@ def _settle(plan: Plan) -> bool:
             except ScheduleError:
                 return False
     return True
+
+
+def find_contraction(plan: Plan) -> contraction.Contraction | None:
+    """The contraction that a kernel is. If only every n-th term of its sum counts, it goes over
+    those alone, with the remainders that tell which outermost."""
+    before = plan.kernel, list(plan.actions)
+    remainders = []
+    for sieve in sieves(plan.kernel):
+        try:
+            plan.do(sieve)
+        except ScheduleError:
+            continue  # a part of the last multiple would be left over
+        remainders.append(f"{sieve.leaf}r")
+    if remainders:
+        results = kept(plan.kernel.statements[0])
+        plan.do(Reorder((*remainders, *(name for name in results if name not in remainders))))
+        plan.note_facts()
+    found = contraction.find(plan)
+    if remainders and found is None:
+        plan.kernel, plan.actions = before
+        plan.note_facts()
+    return found
 
 
 # ---- merge ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@
     mma add0: kp                          stage arg2 at j1 as B layout 0,1 group 0,2
     prefetch arg1 in add1 along i 1 nontemporal     join k, k2
     fission add0 at jo as s               bound sk at jo in 64
-    trim n
+    trim n                                sieve m by k
 
 Empty lines do not count, nor what follows a `#` after a space.
 """
@@ -30,13 +30,14 @@ from treadle.kernel.gpu import Mma, Occupancy, Persist, Skew, Snake
 from treadle.kernel.join import Join
 from treadle.kernel.kernel import SCOPES, ScheduleError
 from treadle.kernel.retile import Detach, Fission, StageStore, Subtotal
+from treadle.kernel.sieve import Sieve
 from treadle.kernel.stage import Keep, Stage
 from treadle.kernel.trim import Trim
 
 _VERBS = (
     "bound, cooperate, detach, fission, fuse, grid, hint, join, keep, local, mma, occupancy, "
-    "persist, place, prefetch, reorder, skew, snake, split, stage, subtotal, tail, trim, unroll, "
-    "vector"
+    "persist, place, prefetch, reorder, sieve, skew, snake, split, stage, subtotal, tail, trim, "
+    "unroll, vector"
 )
 _NAME = r"\w+"
 _LIST = r"\w+(?:, *\w+)*"
@@ -168,6 +169,7 @@ _FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
         (rf"fission ({_NAME}) at ({_NAME}) as ({_NAME})", Fission),
         (rf"subtotal ({_NAME}) at ({_NAME})", Subtotal),
         (rf"mma ({_NAME}): *({_LIST})(?: inflight (\d+))?", _mma),
+        (rf"sieve ({_NAME}) by ({_NAME})", Sieve),
         (rf"skew ({_NAME}) (\d+)", lambda name, n: Skew(name, int(n))),
         (r"persist (\d+)", lambda n: Persist(int(n))),
         (r"occupancy (\d+)", lambda n: Occupancy(int(n))),

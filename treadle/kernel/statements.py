@@ -19,7 +19,7 @@ from treadle.ir.monoid import find, places
 from treadle.ir.node import Node, toposort
 from treadle.kernel.dot import dot_for, narrow_factors
 from treadle.kernel.emit import Emitter, constant
-from treadle.kernel.kernel import Kernel, Leaf, Stmt
+from treadle.kernel.kernel import Kernel, Leaf, ScheduleError, Stmt
 from treadle.kernel.layout import Layout
 
 Body = Callable[[], None]
@@ -216,7 +216,12 @@ class StatementEmitter(Emitter):
         if self.vector is None or self.vector.name in plan.statement.reduced:
             return self.value(offset), plan.lanes
         first, step = self.stride(offset, self.vector)
-        assert step == 1 and isinstance(self.vector.extent, int)
+        if step != 1:
+            raise ScheduleError(
+                f"the results of {plan.statement.name} do not lie side by side along "
+                f"{self.vector.name}"
+            )
+        assert isinstance(self.vector.extent, int)
         return self.value(first), self.vector.extent
 
     def _buffers(self, plan: Plan) -> list[Node]:
