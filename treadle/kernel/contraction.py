@@ -25,6 +25,7 @@ from treadle.kernel.dot import Inside, dot_for
 from treadle.kernel.kernel import Extent, ScheduleError, Stmt, kept
 from treadle.kernel.plan import SERIAL_WORK, Plan
 from treadle.kernel.retile import Detach, Subtotal
+from treadle.kernel.sieve import in_steps, is_limit
 from treadle.kernel.stage import Stage, stage_name
 from treadle.kernel.trim import trim_sums
 
@@ -130,10 +131,10 @@ def find(plan: Plan) -> Contraction | None:
         return None
     first, second = (plan.kernel.over_ranges(factor).free for factor in value.src)
     leaves = plan.kernel.leaves
-    known = [name for name in outputs if not _is_limit(plan, name)]
+    known = [name for name in outputs if not is_limit(plan.kernel, name)]
     rows = tuple(n for n in known if first & leaves[n].bit and not second & leaves[n].bit)
     columns = tuple(n for n in known if second & leaves[n].bit and not first & leaves[n].bit)
-    if not rows or not columns or all(_in_steps(plan, n) for n in (*rows, *columns)):
+    if not rows or not columns or all(in_steps(plan.kernel, n) for n in (*rows, *columns)):
         return None
     summed = tuple(name for name in statement.order if name in statement.reduced)
     one, two = (plan.facts[statement.name].within(factor) for factor in value.src)
@@ -152,26 +153,12 @@ def schedule(plan: Plan, contraction: Contraction) -> None:
 # ---- choices -------------------------------------------------------------------------------------
 def _choices(plan: Plan, contraction: Contraction) -> Iterator[Choice]:
     for side in (contraction, contraction.turned()):
-        for lanes in (name for name in side.columns if not _in_steps(plan, name)):
+        for lanes in (name for name in side.columns if not in_steps(plan.kernel, name)):
             for row in side.rows:
                 yield _outer_choice(plan, side, lanes, row)
     dot = _dot_choice(plan, contraction)
     if dot is not None:
         yield dot
-
-
-def _in_steps(plan: Plan, name: str) -> bool:
-    """Whether a range moves its places by more than one (see `Sieve`)."""
-    node = plan.kernel.leaves[name].node
-    parts = (owner.value for owner in plan.kernel.ranges.values() if not owner.leaves)
-    return any(index.coefficient(value, node) not in (0, 1) for value in parts)
-
-
-def _is_limit(plan: Plan, name: str) -> bool:
-    """Whether the length of a loop depends on a range."""
-    bit = plan.kernel.leaves[name].bit
-    extents = (leaf.extent for leaf in plan.kernel.leaves.values())
-    return any(isinstance(extent, Node) and extent.free & bit for extent in extents)
 
 
 def _outer_choice(plan: Plan, contraction: Contraction, lanes: str, row: str) -> Choice:

@@ -84,6 +84,20 @@ def sieves(kernel: Kernel) -> list[Sieve]:
     return found
 
 
+def in_steps(kernel: Kernel, name: str) -> bool:
+    """Whether a leaf moves the places of a range by more than one, as quotients do."""
+    node = kernel.leaves[name].node
+    parts = (owner.value for owner in kernel.ranges.values() if not owner.leaves)
+    return any(index.coefficient(value, node) not in (0, 1) for value in parts)
+
+
+def is_limit(kernel: Kernel, name: str) -> bool:
+    """Whether the length of a loop depends on a leaf, as on remainders."""
+    bit = kernel.leaves[name].bit
+    extents = (leaf.extent for leaf in kernel.leaves.values())
+    return any(isinstance(extent, Node) and extent.free & bit for extent in extents)
+
+
 def _condition(statement: Stmt, summed: Leaf, place: Leaf) -> tuple[Node, int, int]:
     """(the condition that place + constant - summed is a multiple, of what, the constant)."""
     for node in _guards(statement):
