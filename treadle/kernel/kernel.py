@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from math import prod
 from typing import Any
@@ -333,9 +333,14 @@ def kept(statement: Stmt) -> tuple[str, ...]:
     return tuple(name for name in statement.order if name not in statement.reduced)
 
 
-def loads(statement: Stmt) -> list[Node]:
+def loads(statement: Stmt) -> tuple[Node, ...]:
     """Every LOAD of a statement, sources before users."""
-    return [n for n in toposort(statement.roots) if n.op is ops.LOAD]
+    return _loads_below(statement.roots)
+
+
+@lru_cache(maxsize=64)  # most actions change the loops of a statement, and none of its expressions
+def _loads_below(roots: tuple[Node, ...]) -> tuple[Node, ...]:
+    return tuple(n for n in toposort(roots) if n.op is ops.LOAD)
 
 
 def replaced(statement: Stmt, mapping: dict[Node, Node]) -> Stmt:

@@ -464,7 +464,9 @@ def _zero(dtype: DType) -> Node:
 
 def _select(condition: Node, value: Node) -> Node:
     """value where the condition holds, else 0. A sum's terms are selected, not the sum: so that it
-    can become part of a sum around it."""
+    can become part of a sum around it. Of a mask that is padded the condition itself is left."""
+    if value is index.TRUE:
+        return condition
     if value.op is ops.KREDUCE and value.arg == ("add", 1):
         inside = _select(condition, value.src[0])
         return Node(ops.KREDUCE, value.dtype, (inside, *value.src[1:]), value.arg)
