@@ -977,7 +977,7 @@ class Vocabulary:
 
     def corrcoef(self) -> Tensor:
         """The correlation of the rows of a matrix, whose columns are observations, within [-1, 1];
-        of a row 1, of shape ()."""
+        of one row 1, of shape ()."""
 
     def corrcoef_(self) -> Tensor:
         """`corrcoef`, with the result put into this tensor. Returns it."""
@@ -1055,7 +1055,7 @@ class Vocabulary:
         fweights: Array | None = None,
         aweights: Array | None = None,
     ) -> Tensor:
-        """The covariances of the rows of a matrix, whose columns are observations; of a row its
+        """The covariances of the rows of a matrix, whose columns are observations; of one row its
         variance, of shape ()."""
 
     def cov_(

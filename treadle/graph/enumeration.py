@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from treadle.graph import shapes
-from treadle.graph.build import Operand, alu, cast, const, iota, operands, reduce, where
+from treadle.graph.build import Operand, alu, broadcast, cast, const, iota, operands, reduce, where
 from treadle.graph.creation import linspace
 from treadle.graph.elementwise import abs_, eq, floor_divide, mul, ne, pow_, remainder
 from treadle.graph.loops import while_loop
@@ -26,7 +26,7 @@ def _integers(name: str, x: Operand, other: Operand) -> tuple[Node, ...]:
     nodes = operands(x, other)
     if nodes[0].dtype is bool_ or not nodes[0].dtype.is_int:
         raise TypeError(f"{name} is for integers, not for {nodes[0].dtype}: cast the tensor first")
-    return nodes
+    return broadcast(*nodes, name=name)
 
 
 @public("gcd", source="PyTorch", gradient="int")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from treadle.graph import shapes
-from treadle.graph.build import cast, dim_value, reshape, where
-from treadle.graph.elementwise import add, clamp, div, gt, maximum, mul, rounded_once, sub
+from treadle.graph.build import as_float, cast, dim_value, reshape, where
+from treadle.graph.elementwise import add, clamp, div, floats, gt, maximum, mul, rounded_once, sub
 from treadle.graph.enumeration import choices
 from treadle.graph.functions import sqrt
 from treadle.graph.linear import matmul
@@ -18,7 +18,6 @@ from treadle.ir.node import Node
 
 # ---- covariance ----------------------------------------------------------------------------------
 @public("cov", source="PyTorch")
-@rounded_once
 def cov(
     x: Node,
     *,
@@ -26,11 +25,11 @@ def cov(
     fweights: Node | None = None,
     aweights: Node | None = None,
 ) -> Node:
-    """The covariances of the rows of a matrix, whose columns are observations; of a row its
+    """The covariances of the rows of a matrix, whose columns are observations; of one row its
     variance, of shape ().
 
     correction: what is taken from the number of observations. fweights: how often each was made
-    (integers); aweights: how much each counts.
+    (integers); aweights: how much each counts, which promotes the result.
 
     >>> Tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).cov()
     Tensor([[ 1., -1.],
@@ -38,22 +37,22 @@ def cov(
     """
     if len(x.shape) > 2:
         raise ValueError(f"cov: takes a matrix or a row, not the shape {text(x.shape)}")
-    rows = x if len(x.shape) == 2 else reshape(x, (1, shapes.total(x.shape)))
+    given = as_float(x) if aweights is None else floats(x, aweights)[0]
+    wide = cast(given, given.dtype.accumulator)
+    rows = wide if len(x.shape) == 2 else reshape(wide, (1, shapes.total(x.shape)))
     weights = _weights(rows, fweights, aweights)
     if weights is None:
         count = dim_value(rows.shape[1], rows.dtype)
-        mean = div(sum_(rows, 1, True), count)
-        away = sub(rows, mean)
+        away = sub(rows, div(sum_(rows, 1, True), count))
         products = matmul(away, transpose(away, 0, 1))
         rest = sub(count, correction)
     else:
         count = sum_(weights)
-        mean = div(sum_(mul(rows, weights), 1, True), count)
-        away = sub(rows, mean)
+        away = sub(rows, div(sum_(mul(rows, weights), 1, True), count))
         products = matmul(mul(away, weights), transpose(away, 0, 1))
         rest = sub(count, _lost(weights, aweights, count, correction))
-    found = div(products, maximum(rest, 0))
-    return found if len(x.shape) == 2 else reshape(found, ())
+    found = cast(div(products, maximum(rest, 0)), given.dtype)
+    return reshape(found, ()) if rows.shape[0] == 1 else found
 
 
 def _weights(rows: Node, fweights: Node | None, aweights: Node | None) -> Node | None:
@@ -85,8 +84,8 @@ def _lost(weights: Node, aweights: Node | None, count: Node, correction: int) ->
 @public("corrcoef", source="PyTorch")
 @rounded_once
 def corrcoef(x: Node) -> Node:
-    """The correlation of the rows of a matrix, whose columns are observations, within [-1, 1]; of a
-    row 1, of shape ().
+    """The correlation of the rows of a matrix, whose columns are observations, within [-1, 1]; of
+    one row 1, of shape ().
 
     >>> Tensor([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]).corrcoef()
     Tensor([[ 1., -1.],

@@ -76,13 +76,12 @@ def tensorsolve(A: Node, B: Node, dims: Sequence[int] | None = None) -> Node:
 @public("vander", source="PyTorch", method=False, linalg=True)
 def vander(x: Node, *, N: int | None = None) -> Node:
     """The powers 0 to N - 1 of each element, in a new last dimension: (.., n) -> (.., n, N). N is n
-    unless given.
+    unless given. A number is a vector of one.
 
     >>> treadle.linalg.vander(Tensor([1, 2, 3])).tolist()
     [[1, 1, 1], [1, 2, 4], [1, 3, 9]]
     """
-    if not x.shape:
-        raise ValueError("linalg.vander is for vectors, in the last dimension, not for shape ()")
+    x = x if x.shape else reshape(x, (1,))
     count: Any = x.shape[-1] if N is None else N
     if shapes.at_most(0, count) is not True:
         raise ValueError(f"linalg.vander: N is a number of powers, not {shapes.words(N)}")
