@@ -25,7 +25,7 @@ from treadle.backend.base import Target
 from treadle.ir import index, ops
 from treadle.ir.dots import DOTS, GROUP
 from treadle.ir.dtype import DType, bfloat16, float32, int8, int16, int32, uint8
-from treadle.ir.node import Node
+from treadle.ir.node import Node, toposort
 from treadle.kernel.actions import Split, Tail, apply, unroll, vector
 from treadle.kernel.build import build
 from treadle.kernel.dot import Inside
@@ -132,7 +132,23 @@ def test_four_bytes_at_once(k: int) -> None:
             2: random.integers(0, 128, (k, 9)).astype(right.storage),
         }
         check(root, parse_actions(text), target=DOT, arrays=arrays, tolerance=0)
-    check(integers(3, 9, k, int16, int16), parse_actions(LIST), target=DOT, tolerance=0)
+
+
+@pytest.mark.parametrize("left", [int8, uint8, int16])
+@pytest.mark.parametrize("right", [int8, uint8, int16])
+@pytest.mark.parametrize("k", [8, 9])
+def test_integers_of_every_kind(left: DType, right: DType, k: int) -> None:
+    random = np.random.default_rng(k)
+    for n, m in ((3, 9), (100, 20)):
+        root = integers(n, m, k, left, right)
+        info = [np.iinfo(dtype.storage) for dtype in (left, right)]
+        arrays = {
+            1: random.integers(info[0].min, info[0].max, (n, k)).astype(left.storage),
+            2: random.integers(info[1].min, info[1].max, (k, m)).astype(right.storage),
+        }
+        actions = heuristic(build(root, DOT), DOT)
+        assert any(isinstance(action, Inside) for action in actions)
+        check(root, actions, target=DOT, arrays=arrays, tolerance=0)
 
 
 @settings(deadline=None, max_examples=25)
@@ -156,6 +172,8 @@ def test_when_the_heuristic_takes_them() -> None:
     assert takes_dots(matmul(64, 64, 64, dtype=bfloat16))
     assert takes_dots(matmul(64, 64, 63, left=True, right=True, dtype=bfloat16))
     assert takes_dots(integers(64, 64, 64, uint8, int8))
+    assert takes_dots(integers(64, 64, 64, int8, int8))
+    assert not takes_dots(integers(64, 64, 64, int32, int8))
     assert not takes_dots(matmul(64, 64, 64, dtype=bfloat16), CPU)
     assert not takes_dots(integers(64, 64, 64, uint8, int8), CPU)
     assert not takes_dots(matmul(64, 64, 64, dtype=float32))
@@ -198,3 +216,36 @@ def test_a_vector_is_the_innermost_loop_but_for_a_group() -> None:
     with pytest.raises(ScheduleError, match="kv is not the innermost part of its range"):
         apply(kernel, [split, vector("kv")])
     assert apply(kernel, [split, Inside("add0", "kp"), vector("kv")])
+
+
+# ---- conversions on the way ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("right", [False, True])
+def test_what_is_staged_may_be_converted(left: bool, right: bool) -> None:
+    text = "stage arg1 at i as rows cast float32\nstage arg2 at root as panel root cast float32"
+    actions = parse_actions(text)
+    assert parse_actions(show_actions(actions)) == actions
+    checked = check(matmul(3, 5, 7, left, right, dtype=bfloat16), actions, tolerance=1e-2)
+    assert {s.node.dtype for s in checked.kernel.scratch.values()} == {float32}
+    with pytest.raises(ScheduleError, match="not every reader of arg1 converts it to float64"):
+        apply(checked.kernel, parse_actions("stage arg1 at i as more cast float64"))
+
+
+def test_single_numbers_are_not_converted_in_a_tile() -> None:
+    root = matmul(100, 70, 90, dtype=bfloat16)
+    kernel = apply(build(root, CPU), heuristic(build(root, CPU), CPU))
+    assert all(n.op is not ops.CAST for n in toposort(kernel.statement("add0").values))
+    assert {name: s.node.dtype for name, s in kernel.scratch.items() if name != "add0"} == {
+        "panel": float32, "rows": float32,
+    }  # fmt: skip
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(1, 120), st.integers(1, 70), st.integers(2, 40), st.booleans(), st.booleans())
+def test_narrow_factors_without_an_instruction(
+    n: int, m: int, k: int, left: bool, right: bool
+) -> None:
+    root = matmul(n, m, k, left, right, dtype=bfloat16)
+    check(root, heuristic(build(root, CPU), CPU), tolerance=3e-2)

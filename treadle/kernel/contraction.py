@@ -21,8 +21,18 @@ from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.kernel.actions import Reorder, Split, Tail, grid, unroll, vector
 from treadle.kernel.analysis import Access, points, upper
-from treadle.kernel.dot import Inside, dot_for
+from treadle.kernel.dot import dot_for
 from treadle.kernel.kernel import Extent, ScheduleError, Stmt, kept
+from treadle.kernel.narrow import (
+    Grouped,
+    axis_before,
+    cast_of,
+    convert_rows,
+    grouped,
+    is_narrow,
+    panel_group,
+    split_group,
+)
 from treadle.kernel.plan import SERIAL_WORK, Plan
 from treadle.kernel.retile import Detach, Subtotal
 from treadle.kernel.sieve import in_steps, is_limit
@@ -38,6 +48,7 @@ TRANSPOSED_FAR = 8.0  # the same of a factor that the second cache does not hold
 STORE_APART = 1.6  # cycles to store an element by loops of its own
 LONG_ENDING = 160  # operations on a tile's results beyond which they get loops of their own
 PANEL_ROWS = 96  # rows for which packing what is contiguous already pays
+NARROW_ROWS = 16  # the same of what is put in groups, or converted, on the way
 APART_CODE = 20_000.0  # cycles that the code of a store apart costs
 SCATTERED = 4.0  # cycles to store an element alone
 REST = 2000.0  # cycles that the code of a rest costs, per vector of the tile
@@ -45,15 +56,6 @@ RESTS = 16  # times at most that it counts: it is compiled once, but entered eac
 MASKED = 1.2  # what masks on the vectors of both factors cost
 GUARDED = 1.8  # what a factor costs whose vectors are read under a guard
 ALONE = 16.0  # what a factor costs that is gathered at every use
-
-
-@dataclass(frozen=True)
-class Grouped:
-    """Which products of a contraction are inside one instruction: those of so many neighbours along
-    a leaf of the sum."""
-
-    leaf: str
-    size: int
 
 
 @dataclass(frozen=True)
@@ -173,11 +175,12 @@ def _outer_choice(plan: Plan, contraction: Contraction, lanes: str, row: str) ->
     again = points(plan.kernel, contraction.rows) >= PANEL_ROWS
     can_pack = len(moving) == 1 and axis_of(plan, moving[0].node, lanes) is not None
     packed = can_pack and (not contiguous or (far and again))
-    grouped = _grouped(plan, contraction)
+    group = grouped(plan, contraction.statement, contraction.summed[-1])
     steps = points(plan.kernel, contraction.summed)
-    if grouped is not None:
-        steps = -(-steps // grouped.size)
-        packed = packed or (can_pack and again)
+    if group is not None:
+        steps = -(-steps // group.size)
+    if group is not None or any(is_narrow(a) for a in moving):
+        packed = packed or (can_pack and points(plan.kernel, contraction.rows) >= NARROW_ROWS)
     width = plan.target.lanes(contraction.statement.values[0].dtype)
     extent = _size(leaves[lanes].extent)
     steps = points(plan.kernel, contraction.summed)
@@ -331,28 +334,15 @@ def _size(extent: Extent) -> int:
     return max(1, extent if isinstance(extent, int) else min(upper(extent), 512))
 
 
-# ---- dot instructions ----------------------------------------------------------------------------
-def _grouped(plan: Plan, contraction: Contraction) -> Grouped | None:
-    """The products that one instruction of the target takes, if it has one for them."""
-    dot = dot_for(plan.kernel, contraction.statement)
-    leaf = contraction.summed[-1]
-    extent = plan.kernel.leaves[leaf].extent
-    if dot is None or not isinstance(extent, int) or extent < 2 * dot.size:
-        return None
-    return Grouped(leaf, dot.size)
-
-
 def _split_group(plan: Plan, choice: Choice) -> Choice:
     """The choice with its innermost products inside an instruction, where there is one."""
     contraction = choice.contraction
-    grouped = _grouped(plan, contraction)
-    if grouped is None:
+    *outer, name = contraction.summed
+    group = grouped(plan, contraction.statement, name)
+    if group is None:
         return choice
-    outer, inside = f"{grouped.leaf}q", f"{grouped.leaf}p"
-    plan.do(Split(grouped.leaf, outer, ((inside, grouped.size),)))
-    plan.do(Inside(contraction.statement.name, inside))
-    summed = tuple(outer if name == grouped.leaf else name for name in contraction.summed)
-    return replace(choice, contraction=replace(contraction, summed=summed, grouped=grouped))
+    summed = (*outer, split_group(plan, contraction.statement.name, group))
+    return replace(choice, contraction=replace(contraction, summed=summed, grouped=group))
 
 
 # ---- lanes along an output -----------------------------------------------------------------------
@@ -376,6 +366,9 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
         _pack(plan, choice, tasks, block, alone)
     if tasks:
         _stage_guarded(plan, choice, tasks[-1])
+    if len(contraction.first) == 1 == len(choice.contraction.summed):
+        name = choice.contraction.summed[0]
+        convert_rows(plan, contraction.statement.name, contraction.first[0], row, name)
     trim_sums(plan, contraction.statement.name)
     if apart is not None and not block:  # else the results are in memory already
         _store_apart(plan, choice, apart)
@@ -477,37 +470,27 @@ def _pack(
     load = _packed_load(plan, choice)
     axis = axis_before(plan, load, lanes)
     layout = () if axis == load.arg - 1 else (*(a for a in range(load.arg) if a != axis), axis)
-    grouped = choice.contraction.grouped
-    group = None
-    if grouped is not None:
-        group = (axis_before(plan, load, grouped.leaf), grouped.size)
+    group = panel_group(plan, load, choice.contraction.grouped)
+    if group is not None:
         layout = (*(a for a in range(load.arg) if a != axis), axis)
     buffer = stage_name(plan.kernel, load)
     at = block[0] if block else f"{lanes}o"
-    at_task = Stage(buffer, at, "panel", layout=layout, group=group)
+    cast = cast_of(plan, choice.contraction.statement.name, load)
+    at_task = Stage(buffer, at, "panel", layout=layout, group=group, cast=cast)
     tile = choice.tile.vectors * width
-    at_root = Stage(buffer, "root", "panel", "root", layout, block=tile, group=group)
+    at_root = Stage(buffer, "root", "panel", "root", layout, block=tile, group=group, cast=cast)
     shared = not (alone and plan.fits(at_task))
     try:
         plan.do(at_root if shared else at_task)
     except ScheduleError:
         return  # it is read where no loop goes: gathered, then
     if group is not None:
-        along = f"panel{group[0]}"
-        plan.do(Split(along, f"{along}q", ((f"{along}p", group[1]),)))
-        plan.do(Inside("copy_panel", f"{along}p"))
+        split_group(plan, "copy_panel", Grouped(f"panel{group[0]}", group[1]))
     own = f"panel{axis}"
     plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
     plan.do(vector(f"{own}v"))
     if shared and tasks:
         _share_packing(plan)
-
-
-def axis_before(plan: Plan, load: Node, name: str) -> int:
-    """The axis of a load that runs along a range which has been split."""
-    node = plan.kernel.ranges[name].node
-    places = load.src[1 : 1 + load.arg]
-    return next(a for a, p in enumerate(places) if plan.kernel.over_ranges(p).free & node.free)
 
 
 def _share_packing(plan: Plan) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from treadle.ir import ops
 from treadle.ir.dots import DOTS, Dot
+from treadle.ir.dtype import DType
 from treadle.ir.node import Node
 from treadle.kernel.kernel import Kernel, Leaf, ScheduleError, Stmt
 
@@ -74,19 +75,37 @@ def _require_products(kernel: Kernel, statement: Stmt, leaf: Leaf) -> None:
 
 
 def dot_for(kernel: Kernel, statement: Stmt) -> Dot | None:
-    """The instruction of the target that sums the products of a statement, if there is one."""
+    """The instruction of the target that sums the products of a statement, if there is one: that
+    which takes the factors as they are, or one that takes them widened."""
     value = statement.values[0]
     if statement.monoid != "add" or value.op is not ops.MUL:
         return None
     narrow = tuple(factor.src[0].dtype for factor in value.src if factor.op is ops.CAST)
-    for dot in DOTS:
-        fits = narrow in (dot.factors, dot.factors[::-1]) and value.dtype is dot.total
-        if fits and dot.feature in kernel.target.intrinsics:
+    found = [
+        dot
+        for dot in DOTS
+        if dot.feature in kernel.target.intrinsics and value.dtype is dot.total and len(narrow) == 2
+    ]
+    for dot in found:
+        if narrow in (dot.factors, dot.factors[::-1]):
             return dot
-    return None
+    return next((dot for dot in found if all(map(_holds, dot.factors, narrow))), None)
+
+
+def _holds(wide: DType, narrow: DType) -> bool:
+    """Whether an integer dtype has every value of another."""
+    if wide.is_float or narrow.kind not in "iu":
+        return False
+    return wide.min <= narrow.min and narrow.max <= wide.max
 
 
 def narrow_factors(dot: Dot, value: Node) -> tuple[Node, Node]:
-    """The factors of a product as the instruction takes them: not widened, in its order."""
+    """The factors of a product as the instruction takes them: not wider, in its order."""
     a, b = (factor.src[0] for factor in value.src)
-    return (a, b) if (a.dtype, b.dtype) == dot.factors else (b, a)
+    if (b.dtype, a.dtype) == dot.factors:
+        a, b = b, a
+    one, two = (
+        factor if factor.dtype is dtype else Node(ops.CAST, dtype, (factor,))
+        for factor, dtype in zip((a, b), dot.factors)
+    )
+    return one, two

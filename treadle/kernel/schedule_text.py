@@ -109,6 +109,7 @@ _MEMORY: dict[str, Callable[[str], object]] = {
     "depth": int,
     "producer": int,
     "copy": str,
+    "cast": str,
     "shape": lambda text: tuple(int(size) for size in text.split(",")),
     "readers": lambda text: tuple(text.split(",")),
 }

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from treadle.ir import index, ops
-from treadle.ir.node import Node
+from treadle.ir.dtype import BY_NAME
+from treadle.ir.node import Node, toposort
 from treadle.kernel.actions import legal, require_new
 from treadle.kernel.kernel import (
     Kernel,
@@ -39,7 +40,8 @@ class Stage:
     scratch memory, outermost first; all of them if it is empty. block: the last of them is cut in
     blocks of so many elements, and the blocks lie outermost (panels that several tasks share; only
     for scope root). group: (axis, size): so many elements of this axis lie side by side, innermost
-    of all (as a dot instruction takes them). The copy's leaves are called name0, name1, ... by
+    of all (as a dot instruction takes them). cast: the elements are converted to this dtype on the
+    way, where the readers would do that. The copy's leaves are called name0, name1, ... by
     axis; axes that do not vary have none.
 
     For GPU targets: pad, swizzle, copy, depth and producer say how the memory is laid out and
@@ -59,6 +61,7 @@ class Stage:
     readers: tuple[str, ...] = ()
     block: int = 0
     group: tuple[int, int] | None = None
+    cast: str = ""
 
     def __str__(self) -> str:
         words = [f"stage {self.buffer} at {self.at} as {self.name}"]
@@ -72,8 +75,9 @@ class Stage:
             value = getattr(self, word)
             if value != Stage.__dataclass_fields__[word].default:
                 words.append(f"{word} {value}")
-        if self.copy != "plain":
-            words.append(f"copy {self.copy}")
+        for word in ("copy", "cast"):
+            if getattr(self, word) not in ("", "plain"):
+                words.append(f"{word} {getattr(self, word)}")
         if self.readers:
             words.append("readers " + ",".join(self.readers))
         return " ".join(words)
@@ -96,20 +100,23 @@ class Stage:
         if self.group and not 0 <= self.group[0] < rank:
             raise ScheduleError(f"there is no axis {self.group[0]} of {rank} to lie in groups")
         buffer = load.src[0]
-        node = Node(ops.ARG, buffer.dtype, (), (self.name, buffer.shape))
+        wanted = self._converted(load, readers)
+        if wanted is not load:
+            copied = Node(ops.CAST, wanted.dtype, (copied,))
+        node = Node(ops.ARG, wanted.dtype, (), (self.name, buffer.shape))
         scratch = Scratch(
             self.name, node, self.scope, tuple(map(str, self.layout)), self.pad, self.swizzle,
             self.copy, self.depth, self.producer, block=self.block, group=self.group,
         )  # fmt: skip
         order = (*shared, *(leaf.name for leaf in box.leaves))
         statement = Stmt(f"copy_{self.name}", (node,), tuple(box.place), (copied,), None, order)
-        staged = Node(ops.LOAD, load.dtype, (node, *load.src[1 : 1 + load.arg]), load.arg)
+        staged = Node(ops.LOAD, wanted.dtype, (node, *load.src[1 : 1 + load.arg]), load.arg)
         statements: list[Stmt] = []
         for current in kernel.statements:
             if current is readers[0]:
                 statements.append(statement)
             if current in readers:
-                current = replaced(current, {load: staged})
+                current = replaced(current, {wanted: staged})
             statements.append(current)
         changed = replace(
             kernel,
@@ -142,6 +149,17 @@ class Stage:
             raise ScheduleError(f"{buffer} is read at {len(found)} places only")
         load, readers = list(found.items())[number]
         return readers, load
+
+    def _converted(self, load: Node, readers: Sequence[Stmt]) -> Node:
+        """What the scratch memory stands for: the load, or what the readers make of it."""
+        if not self.cast:
+            return load
+        found = BY_NAME.get(self.cast)
+        wanted = None if found is None else Node(ops.CAST, found, (load,))
+        if any(wanted not in toposort(reader.roots) for reader in readers):
+            raise ScheduleError(f"not every reader of {self.buffer} converts it to {self.cast}")
+        assert wanted is not None
+        return wanted
 
     def _shared(self, kernel: Kernel, readers: Sequence[Stmt]) -> tuple[str, ...]:
         """The leaves of the readers down to `at`."""

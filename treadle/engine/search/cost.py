@@ -24,7 +24,7 @@ from treadle.ir import index, ops
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.node import Node, toposort
 from treadle.kernel.analysis import WEIGHTS
-from treadle.kernel.kernel import Extent, Kernel, Leaf, Stmt, loads
+from treadle.kernel.kernel import INSIDE, Extent, Kernel, Leaf, Stmt, loads
 from treadle.kernel.layout import buffer_offset, layouts
 
 LATENCY = 4  # cycles until an accumulator takes the next term
@@ -317,8 +317,6 @@ def _uneven(kernel: Kernel, name: str) -> bool:
     """Whether the last tile of a range is a partial one."""
     owner = kernel.ranges[name]
     tile = prod(
-        _size(kernel.leaves[n].extent)
-        for n in owner.leaves
-        if kernel.leaves[n].kind in ("unroll", "vector")
+        _size(kernel.leaves[n].extent) for n in owner.leaves if kernel.leaves[n].kind in INSIDE
     )
     return not isinstance(owner.extent, int) or owner.extent % tile != 0
