@@ -17,6 +17,7 @@ from treadle.schedule.movement import is_partition
 TRANSFER = 12.0  # one element written to memory, or read from it
 ROUND_TRIP = 2 * TRANSFER
 OPERAND_TILE = 4  # outputs that share one evaluation of a contraction's operand in its inner loop
+HIDDEN = 4  # operations on one operand of a product that take no longer than to read the other
 GATHERED = 6  # operations of a load at an index that comes from data, and its check
 FAR = 64  # nodes after which a cone counts as too dear to compute again
 

@@ -34,17 +34,19 @@ class Demand:
 
     scopes: in which loops the value is used; None stands for the loops of the stores.
     through: the monoid of the reduction that folds this value, if only movement stands between.
-    missing: for an operand of a contraction, the number of outputs that use one of its elements;
-    0 elsewhere. product: for the product of a contraction, the `missing` of its operands.
+    missing: for an operand of a sum of products, the number of outputs that use one of its elements
+    although they are not its own; 0 elsewhere. tiled: whether both operands are such (a contraction).
+    product: for the product of such a sum, the `missing` of its operands.
     """
 
     position: Position | None  # None: the whole value is needed in memory
     scopes: tuple[Scope | None, ...] = ()
     through: str | None = None
     missing: int = 0
+    tiled: bool = False
     product: tuple[int, int] | None = None
-    tested: bool = False  # whether `contracted` is known, of a reduction
-    contracted: tuple[int, int] | None = None
+    tested: bool = False  # whether `lacking` is known, of a reduction
+    lacking: tuple[int, int] | None = None
     sources: Sequence[Demand] = ()
     ranges: tuple[Node, ...] = ()  # what a reduction folds over
     condition: Node | None = None  # where a padding movement reads its source

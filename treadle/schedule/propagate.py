@@ -129,9 +129,11 @@ class Propagation:
         elif product is not None:
             for below, outputs in zip(sources, product):
                 below.missing = max(below.missing, outputs)
+                below.tiled |= all(product)
         elif demand.missing:
             for below in sources:
                 below.missing = max(below.missing, demand.missing)
+                below.tiled |= demand.tiled
 
     def expand_movement(self, demand: Demand) -> None:
         node = demand.node
@@ -152,6 +154,7 @@ class Propagation:
             return  # every element is one of the padding: 0
         below = self.push(source, demand.draft, position, valid, demand.scopes)
         below.missing = max(below.missing, demand.missing)
+        below.tiled |= demand.tiled
         below.through = demand.through
         below.product = demand.product
         demand.sources = (below,)
@@ -174,7 +177,7 @@ class Propagation:
         demand.sources = sources
         if len(sources) == 1:
             sources[0].through = node.arg[0]
-            sources[0].product = self.contraction(demand)
+            sources[0].product = self.lacking(demand)
 
     def expand_gather(self, demand: Demand) -> None:
         x, where = demand.node.src
@@ -202,16 +205,22 @@ class Propagation:
             chosen = iter(long)
             demand.ranges = tuple([ZERO if size == 1 else next(chosen) for size in sizes])
 
-    def contraction(self, demand: Demand) -> tuple[int, int] | None:
-        """Whether a reduction is a sum of products whose operands each lack some of its outputs and
-        each use what it folds. Then, per operand, the number of outputs it lacks; else None."""
+    def contraction(self, demand: Demand) -> bool:
+        """Whether a reduction is a sum of products whose operands each lack some of its outputs, and
+        each use what it folds."""
+        lacking = self.lacking(demand)
+        return lacking is not None and all(lacking)
+
+    def lacking(self, demand: Demand) -> tuple[int, int] | None:
+        """Of a sum of products, how many outputs each operand lacks, so many use one of its elements
+        (0: an operand that lacks none, or uses nothing that is folded); None if none lacks any."""
         if not demand.tested:
             demand.tested = True
-            demand.contracted = self.find_contraction(demand)
-        return demand.contracted
+            demand.lacking = self.find_lacking(demand)
+        return demand.lacking
 
-    def find_contraction(self, demand: Demand) -> tuple[int, int] | None:
-        """What `contraction` remembers."""
+    def find_lacking(self, demand: Demand) -> tuple[int, int] | None:
+        """What `lacking` remembers."""
         node = demand.node
         product = node.src[0]
         if node.arg[0] != "add":
@@ -225,13 +234,12 @@ class Propagation:
         outputs = free_ranges(position, demand.valid)
         folded = free_ranges(demand.ranges, None)
         inside = _inserted(position, node.arg[1], demand.ranges)
-        missing = []
+        lacking = []
         for operand in product.src:
             used = free_ranges(self.below_movement(operand, inside), None)
-            if not used & folded or not outputs & ~used:
-                return None
-            missing.append(demand.draft.count(outputs & ~used))
-        return missing[0], missing[1]
+            lacks = bool(used & folded and outputs & ~used)
+            lacking.append(demand.draft.count(outputs & ~used) if lacks else 0)
+        return (lacking[0], lacking[1]) if any(lacking) else None
 
     def below_movement(self, node: Node, position: Position) -> Position:
         """The position in what a chain of movements reads."""

@@ -66,7 +66,7 @@ class Rules(Propagation):
         if demand.valid is not None:
             text = "it is read under the condition of a padding, for {} elements"
             return Reason("padded reduction", text, (whole,), node)
-        contraction = self.contraction(demand) is not None
+        contraction = self.contraction(demand)
         if contraction and (draft.contraction or draft.chains or demand.scopes != STORES):
             loops = len(draft.chains)
             text = "a contraction shares no kernel with another or with row loops ({} of them)"
@@ -89,7 +89,7 @@ class Rules(Propagation):
                 text = "its loops cross those of another reduction: {} and {}"
                 return Reason("row", text, (f"{free:b}", f"{other:b}"), node)
         rows = draft.count(free)
-        work = max(self.numel(node.src[0].shape), draft.count(draft.own))
+        work = max(self.numel(node.src[0].shape), draft.count(_around(demand)))
         if rows < self.target.min_parallel and work > SMALL:
             text = "only {} rows of {} elements in all: fewer than {} tasks"
             return Reason("row", text, (rows, work, self.target.min_parallel), node)
@@ -100,8 +100,8 @@ class Rules(Propagation):
         draft = demand.draft
         free = free_ranges(demand.position or (), demand.valid)
         if demand.through == demand.node.arg[0]:
-            draft.contraction |= self.contraction(demand) is not None
-        elif self.contraction(demand) is not None:
+            draft.contraction |= self.contraction(demand)
+        elif self.contraction(demand):
             draft.contraction = True
         elif free != draft.own or demand.scopes != STORES:
             draft.chains.append(free)
@@ -136,7 +136,7 @@ class Rules(Propagation):
         first = demands[0]
         for demand in demands:
             draft = demand.draft
-            if demand.product:
+            if demand.product and all(demand.product):
                 return None  # the product of a contraction is never stored, only its operands
             room = self.target.buffers - 1 - len(draft.outputs)
             if draft.open - 1 + len(node.src) > room:
@@ -153,11 +153,12 @@ class Rules(Propagation):
     def priced_reason(self, node: Node, demands: list[Demand]) -> Reason | None:
         whole = max(1, self.numel(node.shape))
         repeats = 0.0
-        operand = inner = False
+        operand = inner = tiled = False
         for demand in demands:
             times = demand.draft.count(free_ranges(demand.position or (), demand.valid)) / whole
             if demand.missing:
                 operand = True
+                tiled |= demand.tiled
                 times *= cost.operand_repeats(demand.missing)
             inner |= demand.scopes != STORES
             repeats += times
@@ -169,6 +170,8 @@ class Rules(Propagation):
             self.priced[node] = repeats, len(demands)
             text = "a reduction below is stored anyway: here, after {} operations, costs no more"
             return Reason("epilogue", text, (here.operations,), node)
+        if operand and not tiled and here.operations <= cost.HIDDEN:
+            repeats = 1.0
         price = cost.recompute(here, repeats, len(demands))
         if price <= cost.ROUND_TRIP:
             return None
@@ -203,6 +206,16 @@ class Rules(Propagation):
                 kept.add(form)
         self.kept = kept
         return cheap
+
+
+def _around(demand: Demand) -> int:
+    """The ranges of all the loops around a demand, as a mask."""
+    mask = demand.draft.own
+    for scope in demand.scopes:
+        while scope is not None:
+            mask |= scope.bound
+            scope = scope.parent
+    return mask
 
 
 def _sums_products(node: Node) -> bool:
