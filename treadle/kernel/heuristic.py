@@ -41,7 +41,7 @@ from treadle.kernel.sieve import sieves
 from treadle.kernel.stage import Keep
 
 CHUNK = 65_536  # elements of a task of a flat loop over much memory
-COLUMN_TILE = 2048  # columns whose accumulators stay in the first cache
+COLUMN_TILE = 4096  # columns whose accumulators stay in the first cache
 FEW_TASKS = 8  # tasks below which a reduction is cut too: never a matter of the threads there are
 ROWS_AT_ONCE = 8
 AHEAD_BYTES = 8192  # how far before the reads of a stream memory is asked for it
@@ -334,9 +334,9 @@ def by_columns(plan: Plan, lanes: dict[str, int], work: int) -> bool:
         return False
     scalar = prefix[:-1]
     tasks = points(plan.kernel, scalar)
-    together = 2
+    together = 4 if _moved(plan) > _second(plan) else 2
     tile = width * together
-    wanted = 2 * plan.target.threads
+    wanted = plan.target.threads
     piece = min(COLUMN_TILE, max(tile, columns * tasks // wanted))
     piece = piece // tile * tile
     parts = ((f"{name}m", piece // tile), (f"{name}u", together), (f"{name}v", width))
@@ -485,6 +485,13 @@ def _stream_loads(plan: Plan, name: str, loop: str, tile: int) -> None:
     if statement is None:
         return
     lane = plan.kernel.leaves[f"{name}v"].node
+    around = [plan.kernel.leaves[n].node for n in statement.order]
+    if any(
+        plan.kernel.over_leaves(access.offset).free & node.free == 0
+        for access in plan.facts[readers[0]].accesses
+        for node in around
+    ):
+        return  # a vector that is read again for every row stays in the caches
     for access in plan.facts[readers[0]].accesses:
         offset = plan.kernel.over_leaves(access.offset)
         if not access.is_store and index.coefficient(offset, lane) == 1:

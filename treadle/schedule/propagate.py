@@ -213,7 +213,8 @@ class Propagation:
 
     def lacking(self, demand: Demand) -> tuple[int, int] | None:
         """Of a sum of products, how many outputs each operand lacks, so many use one of its elements
-        (0: an operand that lacks none, or uses nothing that is folded); None if none lacks any."""
+        (0: an operand that lacks none, or uses nothing that is folded); None if none lacks any, or
+        if only one does and the other does not come from memory."""
         if not demand.tested:
             demand.tested = True
             demand.lacking = self.find_lacking(demand)
@@ -236,18 +237,23 @@ class Propagation:
         inside = _inserted(position, node.arg[1], demand.ranges)
         lacking = []
         for operand in product.src:
-            used = free_ranges(self.below_movement(operand, inside), None)
+            used = free_ranges(self.below_movement(operand, inside)[1], None)
             lacks = bool(used & folded and outputs & ~used)
             lacking.append(demand.draft.count(outputs & ~used) if lacks else 0)
-        return (lacking[0], lacking[1]) if any(lacking) else None
+        first, second = lacking
+        if bool(first) != bool(second):  # a matrix by a vector, if the matrix comes from memory
+            matrix, _ = self.below_movement(product.src[bool(first)], inside)
+            if matrix.op not in LEAVES:
+                return None
+        return (first, second) if first or second else None
 
-    def below_movement(self, node: Node, position: Position) -> Position:
-        """The position in what a chain of movements reads."""
+    def below_movement(self, node: Node, position: Position) -> tuple[Node, Position]:
+        """What a chain of movements reads, and the position in it."""
         while node.op.kind == "movement" or node.op in (ops.STOP, ops.CAST):
             if node.op.kind == "movement":
                 position, _ = self.movements.source_index(node, position)
             node = node.src[0]
-        return position
+        return node, position
 
 
 def _inserted(position: Position, axes: tuple[int, ...], ranges: tuple[Node, ...]) -> Position:
