@@ -103,6 +103,36 @@ def test_a_product_with_few_rows_runs_along_the_sum() -> None:
     assert "vector kv" in chosen(matmul(2, 300, 256, right=True))
 
 
+NARROW = replace(CPU, cache_bytes=(1024, 2048, 32 << 20))  # where small matrices are large
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_a_few_vectors_read_a_large_matrix_once(rows: int) -> None:
+    """Row by row where the rows lie along the sum, else several whole rows at a time."""
+    along = chosen(matmul(rows, 3072, 768, right=True))
+    assert {"grid jg", "vector kv", "cooperate ku"} <= set(along)
+    across = chosen(matmul(rows, 3072, 768))
+    assert {"vector jv", "reorder ko, jm"} <= set(across) or rows == 1
+    for actions in (along, across):
+        assert ("unroll i" in actions) == (rows > 1)
+        assert not any(line.startswith(("stage", "prefetch")) for line in actions)
+
+
+def test_more_vectors_get_tiles() -> None:
+    assert "unroll i" not in chosen(matmul(5, 3072, 768, right=True))
+    assert "unroll i" not in chosen(matmul(4, 256, 128, right=True))  # it stays in the cache
+
+
+def test_a_vector_that_is_read_again_is_not_asked_for_ahead() -> None:
+    i, j = ranges(4096, 4096)
+    weight, x = load(buffer(1, 4096, 4096), i, j), load(buffer(2, 4096), j)
+    product = sink(store(buffer(0, 4096), reduce("add", ops.MUL(weight, x), j), i))
+    asking = replace(CPU, intrinsics=frozenset(("prefetch",)))
+    for root, asks in ((product, False), (row_sum(4096, 4096), True)):
+        text = show_actions(heuristic(build(root, asking), asking))
+        assert ("prefetch" in text) == asks
+
+
 def test_a_large_factor_is_packed() -> None:
     assert any(line.startswith("stage arg2 at jo") for line in chosen(matmul(512, 2048, 2048)))
 
@@ -160,6 +190,13 @@ SIZES = st.integers(1, 70)
 def test_products(n: int, m: int, k: int, left: bool, right: bool) -> None:
     root = matmul(n, m, k, left, right)
     check(root, heuristic(build(root, CPU), CPU))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 4), st.integers(8, 200), st.integers(8, 90), st.booleans(), st.booleans())
+def test_a_few_vectors(n: int, m: int, k: int, left: bool, right: bool) -> None:
+    root = matmul(n, m, k, left, right)
+    check(root, heuristic(build(root, NARROW), NARROW))
 
 
 @settings(deadline=None, max_examples=15)

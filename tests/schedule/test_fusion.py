@@ -195,6 +195,40 @@ def test_a_dear_operand_is_computed_once_per_element() -> None:
     assert kernels(cheap) == 1
 
 
+def test_the_vector_of_a_product_is_computed_once() -> None:
+    """A layer norm before a matrix by vector product is not computed for every row; its bias and
+    activation are. Cheap operations on the vector hide behind the reading of the matrix."""
+    inputs = Inputs()
+    x, weight, bias = inputs.new(1, 64), inputs.new(64), inputs.new(64)
+    matrix, after = inputs.new(256, 64), inputs.new(256)
+    normed = normalization.layer_norm(x, (64,), weight, bias)
+    plan = agree([GELU(neural.linear(normed, matrix, after))], inputs.arrays)
+    assert kernels(plan) == 2 and "epilogue" in reasons(plan)
+    plan = agree([neural.linear(b.alu(ops.ADD, x, weight), matrix, after)], inputs.arrays)
+    assert kernels(plan) == 1
+
+
+def test_two_products_by_vectors_are_two_kernels() -> None:
+    inputs = Inputs()
+    x, first, second = inputs.new(64), inputs.new(128, 64), inputs.new(32, 128)
+    hidden = b.alu(ops.MAX, linear.matmul(first, x), 0.0)
+    assert kernels(agree([linear.matmul(second, hidden)], inputs.arrays)) == 2
+
+
+def test_a_sum_weighted_by_what_its_own_rows_give_is_one_kernel() -> None:
+    inputs = Inputs()
+    assert (
+        kernels(agree([reduction.sum_(neural.softmax(inputs.new(9, 8), 1), 0)], inputs.arrays)) == 1
+    )
+
+
+def test_much_work_does_not_lose_its_tasks_to_a_short_row() -> None:
+    inputs = Inputs()
+    x, short = inputs.new(1 << 17), inputs.new(8)
+    plan = agree([b.alu(ops.MUL, x, reduction.mean(short, None))], inputs.arrays)
+    assert kernels(plan) == 2
+
+
 def test_half_operands_are_read_as_they_are() -> None:
     x, w = leaf(0, (64, 64), float16), leaf(1, (64, 64), float16)
     plan = schedule([linear.matmul(x, w)], {}, Target("t", "cpu"))

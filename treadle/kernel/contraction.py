@@ -46,6 +46,7 @@ SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread n
 TRANSPOSED = 3.0  # cycles to pack an element against its order
 TRANSPOSED_FAR = 8.0  # the same of a factor that the second cache does not hold
 STORE_APART = 1.6  # cycles to store an element by loops of its own
+FEW_ROWS = 4  # products by a large matrix for which it is read as for one vector
 LONG_ENDING = 160  # operations on a tile's results beyond which they get loops of their own
 PANEL_ROWS = 96  # rows for which packing what is contiguous already pays
 NARROW_ROWS = 16  # the same of what is put in groups, or converted, on the way
@@ -141,6 +142,24 @@ def find(plan: Plan) -> Contraction | None:
     summed = tuple(name for name in statement.order if name in statement.reduced)
     one, two = (plan.facts[statement.name].within(factor) for factor in value.src)
     return Contraction(statement, rows, columns, summed, one, two)
+
+
+def few_rows(plan: Plan, contraction: Contraction, lanes: dict[str, int]) -> tuple[str, ...]:
+    """The rows of a product of a few vectors by a matrix too large to stay in the second cache, if
+    `lanes` runs along what is contiguous in the matrix; () for other products. Tiles would read
+    several short pieces of it at a time, which takes memory twice as long as one stream."""
+    for side in (contraction, contraction.turned()):
+        rows = [plan.kernel.leaves[name].extent for name in side.rows]
+        known = all(isinstance(extent, int) for extent in rows) and lanes.keys().isdisjoint(
+            side.rows
+        )
+        if not known or points(plan.kernel, side.rows) > FEW_ROWS or len(side.second) != 1:
+            continue
+        (matrix,) = side.second
+        along = [plan.kernel.leaves[name].node for name in lanes]
+        if _too_large(plan, side.second) and any(matrix.stride(node) == 1 for node in along):
+            return side.rows
+    return ()
 
 
 def schedule(plan: Plan, contraction: Contraction) -> None:

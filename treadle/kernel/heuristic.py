@@ -3,7 +3,8 @@
 A `Plan` applies each action as it chooses it, so later choices see the kernel as it is by then. The
 families: contractions (`contraction.py`) get register tiles; two of them over the same rows go
 block by block (`blocks.py`); reductions over small windows are written out (`windows.py`);
-everything else is loops over memory, here. For those, in this order:
+everything else is loops over memory, here: also the product of a few vectors by a large matrix,
+which is read once for all of them. For those, in this order:
 
     merge     adjacent ranges that are contiguous in every access become one
     lanes     each statement gets the range that has stride 1 in most of its accesses
@@ -70,15 +71,19 @@ def _choose(plan: Plan) -> None:
     if chain is not None and blocks.schedule(plan, chain):
         return
     found = find_contraction(plan)
-    if found is not None:
-        contraction.schedule(plan, found)
-        return
-    small = windows.find(plan)
+    small = windows.find(plan) if found is None else None
     if small is not None:
         windows.schedule(plan, small)
         return
-    keep_dear_values(plan)
+    if found is None:
+        keep_dear_values(plan)
     lanes = choose_lanes(plan)
+    if found is not None:
+        few = contraction.few_rows(plan, found, lanes)
+        if not few:
+            contraction.schedule(plan, found)
+            return
+        plan.do(unroll(*few))
     if by_columns(plan, lanes, work):
         return
     choose_tasks(plan, lanes, work)
@@ -323,21 +328,24 @@ def by_columns(plan: Plan, lanes: dict[str, int], work: int) -> bool:
     if len(lanes) != 1 or not reductions or not prefix or prefix[-1] not in lanes:
         return False
     name, width = next(iter(lanes.items()))
-    rows = reductions[0].order[len(prefix) :]
+    written_out = plan.unrolled(reductions[0])
+    rows = [n for n in reductions[0].order[len(prefix) :] if n not in written_out]
     if any(s.order != reductions[0].order for s in reductions) or len(rows) != 1:
         return False
-    if any(s.order != tuple(prefix) for s in plan.kernel.statements if not s.reduced):
+    endings = (*prefix, *written_out)
+    if any(s.order != endings for s in plan.kernel.statements if not s.reduced):
         return False
+    sums = points(plan.kernel, written_out)
     (row,) = rows
     columns = upper(plan.kernel.leaves[name].extent)
     if work < SERIAL_WORK * 4 or columns < 8 * width or not plan.reduced(row):
         return False
     scalar = prefix[:-1]
     tasks = points(plan.kernel, scalar)
-    together = 4 if _moved(plan) > _second(plan) else 2
+    together = max(1, (4 if _moved(plan) > _second(plan) else 2) // sums)
     tile = width * together
     wanted = plan.target.threads
-    piece = min(COLUMN_TILE, max(tile, columns * tasks // wanted))
+    piece = min(COLUMN_TILE // sums, max(tile, columns * tasks // wanted))
     piece = piece // tile * tile
     parts = ((f"{name}m", piece // tile), (f"{name}u", together), (f"{name}v", width))
     plan.do(Split(name, f"{name}g", parts))
@@ -349,7 +357,7 @@ def by_columns(plan: Plan, lanes: dict[str, int], work: int) -> bool:
     steps = min(ROWS_AT_ONCE, upper(extent))
     if steps > 1:
         plan.do(Split(at_once, f"{at_once}o", ((f"{at_once}u", steps),)))
-        plan.do(unroll(f"{at_once}u", f"{name}u"))
+        plan.do(unroll(f"{at_once}u", *written_out, f"{name}u"))
         if not isinstance(extent, int) or extent % steps:
             plan.do(Tail(f"{at_once}u", "mask"))
     plan.do(vector(f"{name}v"))
@@ -383,6 +391,8 @@ def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     cost = sum(_facts(plan, s).cost for s in plan.users(name))
     reduces = plan.reduced(name)
     count = 1 if _gathers(plan, name) else _unrolled(leaf.extent, lanes, cost, work)
+    if reduces and any(plan.unrolled(statement) for statement in plan.users(name)):
+        count = min(count, 2)  # each row that is written out has accumulators of its own
     parts = [(f"{name}v", lanes)]
     if count > 1:
         parts.insert(0, (f"{name}u", count))

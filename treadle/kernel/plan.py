@@ -61,6 +61,10 @@ class Plan:
         """Whether some statement reduces over a leaf."""
         return any(leaf in s.reduced for s in self.kernel.statements)
 
+    def unrolled(self, statement: Stmt) -> tuple[str, ...]:
+        """The leaves of a statement that are written out already."""
+        return tuple(n for n in statement.order if self.kernel.leaves[n].kind == "unroll")
+
     def work(self) -> int:
         """Additions of the whole kernel."""
         return sum(

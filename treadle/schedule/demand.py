@@ -35,8 +35,8 @@ class Demand:
     scopes: in which loops the value is used; None stands for the loops of the stores.
     through: the monoid of the reduction that folds this value, if only movement stands between.
     missing: for an operand of a sum of products, the number of outputs that use one of its elements
-    although they are not its own; 0 elsewhere. tiled: whether both operands are such (a contraction).
-    product: for the product of such a sum, the `missing` of its operands.
+    although they are not its own; 0 elsewhere. tiled: whether both operands are such (it is a
+    contraction). product: for the product of such a sum, the `missing` of its operands.
     """
 
     position: Position | None  # None: the whole value is needed in memory

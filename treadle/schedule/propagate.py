@@ -206,15 +206,15 @@ class Propagation:
             demand.ranges = tuple([ZERO if size == 1 else next(chosen) for size in sizes])
 
     def contraction(self, demand: Demand) -> bool:
-        """Whether a reduction is a sum of products whose operands each lack some of its outputs, and
-        each use what it folds."""
+        """Whether a reduction is a sum of products whose operands each lack some of its outputs,
+        and each use what it folds."""
         lacking = self.lacking(demand)
         return lacking is not None and all(lacking)
 
     def lacking(self, demand: Demand) -> tuple[int, int] | None:
-        """Of a sum of products, how many outputs each operand lacks, so many use one of its elements
-        (0: an operand that lacks none, or uses nothing that is folded); None if none lacks any, or
-        if only one does and the other does not come from memory."""
+        """Of a sum of products, how many outputs each operand lacks: so many use one of its
+        elements (0: an operand that lacks none, or uses nothing that is folded). None if none lacks
+        any, or if only one does and the other does not come from memory."""
         if not demand.tested:
             demand.tested = True
             demand.lacking = self.find_lacking(demand)

@@ -52,7 +52,7 @@ class Rules(Propagation):
         draft = demand.draft
         whole = max(1, self.numel(node.shape))
         if draft.kind != "kernel" or demand.missing:
-            inside = "a contraction" if demand.missing else "a scatter"
+            inside = "a product" if demand.missing else "a scatter"
             return Reason("inner loop", "a reduction below {} is computed first", (inside,), node)
         free = free_ranges(demand.position or (), demand.valid)
         times = draft.count(free) * len(demand.scopes)
