@@ -203,7 +203,8 @@ def test_the_vector_of_a_product_is_computed_once() -> None:
     matrix, after = inputs.new(256, 64), inputs.new(256)
     normed = normalization.layer_norm(x, (64,), weight, bias)
     plan = agree([GELU(neural.linear(normed, matrix, after))], inputs.arrays)
-    assert kernels(plan) == 2 and "epilogue" in reasons(plan)
+    assert kernels(plan) == 2
+    assert any(reason.startswith("epilogue") for reason in reasons(plan))
     plan = agree([neural.linear(b.alu(ops.ADD, x, weight), matrix, after)], inputs.arrays)
     assert kernels(plan) == 1
 

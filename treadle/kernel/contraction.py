@@ -46,7 +46,6 @@ SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread n
 TRANSPOSED = 3.0  # cycles to pack an element against its order
 TRANSPOSED_FAR = 8.0  # the same of a factor that the second cache does not hold
 STORE_APART = 1.6  # cycles to store an element by loops of its own
-FEW_ROWS = 4  # products by a large matrix for which it is read as for one vector
 LONG_ENDING = 160  # operations on a tile's results beyond which they get loops of their own
 PANEL_ROWS = 96  # rows for which packing what is contiguous already pays
 NARROW_ROWS = 16  # the same of what is put in groups, or converted, on the way
@@ -144,24 +143,6 @@ def find(plan: Plan) -> Contraction | None:
     return Contraction(statement, rows, columns, summed, one, two)
 
 
-def few_rows(plan: Plan, contraction: Contraction, lanes: dict[str, int]) -> tuple[str, ...]:
-    """The rows of a product of a few vectors by a matrix too large to stay in the second cache, if
-    `lanes` runs along what is contiguous in the matrix; () for other products. Tiles would read
-    several short pieces of it at a time, which takes memory twice as long as one stream."""
-    for side in (contraction, contraction.turned()):
-        rows = [plan.kernel.leaves[name].extent for name in side.rows]
-        known = all(isinstance(extent, int) for extent in rows) and lanes.keys().isdisjoint(
-            side.rows
-        )
-        if not known or points(plan.kernel, side.rows) > FEW_ROWS or len(side.second) != 1:
-            continue
-        (matrix,) = side.second
-        along = [plan.kernel.leaves[name].node for name in lanes]
-        if _too_large(plan, side.second) and any(matrix.stride(node) == 1 for node in along):
-            return side.rows
-    return ()
-
-
 def schedule(plan: Plan, contraction: Contraction) -> None:
     """Tiles the contraction, with the rest of its output in tasks and loops."""
     choice = min(_choices(plan, contraction), key=lambda choice: choice.cycles)
@@ -190,7 +171,7 @@ def _outer_choice(plan: Plan, contraction: Contraction, lanes: str, row: str) ->
         a for a in contraction.second if a.offset.free & node.free or _guard(a).free & node.free
     ]
     contiguous = all(a.stride(node) == 1 for a in moving)
-    far = contiguous and _too_large(plan, moving)
+    far = contiguous and too_large(plan, moving)
     again = points(plan.kernel, contraction.rows) >= PANEL_ROWS
     can_pack = len(moving) == 1 and axis_of(plan, moving[0].node, lanes) is not None
     packed = can_pack and (not contiguous or (far and again))
@@ -270,7 +251,7 @@ def _elements(access: Access) -> int:
     return max(1, upper(index.product(access.node.src[0].shape)))
 
 
-def _too_large(plan: Plan, loads: Sequence[Access]) -> bool:
+def too_large(plan: Plan, loads: Sequence[Access]) -> bool:
     """Whether a factor is too large to stay in the second cache while it is walked by columns."""
     return any(_elements(a) * a.dtype_bytes > plan.target.cache_bytes[1] for a in loads)
 

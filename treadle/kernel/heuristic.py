@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from treadle.backend.base import Target
 from treadle.ir import index
-from treadle.kernel import blocks, contraction, windows
+from treadle.kernel import blocks, contraction, stream, windows
 from treadle.kernel.actions import (
     Action,
     Fuse,
@@ -79,7 +79,7 @@ def _choose(plan: Plan) -> None:
         keep_dear_values(plan)
     lanes = choose_lanes(plan)
     if found is not None:
-        few = contraction.few_rows(plan, found, lanes)
+        few = stream.few_rows(plan, found, lanes)
         if not few:
             contraction.schedule(plan, found)
             return
