@@ -249,6 +249,7 @@ REDUCTION = {
     **_each("treadle.var treadle.std", "x", lambda f, x: f(x, axis=1)),
     **_each("cumsum cumprod cummax cummin", "x", _of_rows),
     "logcumsumexp": Call(how=lambda f, x: f(x, 1)),
+    **_each("treadle.sum treadle.prod", "x", lambda f, x: f(x, axis=1)),
     **_each("treadle.cumulative_sum treadle.cumulative_prod", "x", lambda f, x: f(x, axis=1)),
     **_each("diff trapezoid cumulative_trapezoid"),
     "sum_to_size": Call(how=lambda f, x: f(x, (3, 1))),

@@ -104,3 +104,12 @@ def test_windows_mean_the_same(
 def test_windows_of_a_row_mean_the_same(length: int, stride: int) -> None:
     root = greatest_of_three(length, stride)
     check(root, heuristic(build(root, SHUFFLES), SHUFFLES), target=SHUFFLES)
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8])
+@pytest.mark.parametrize("step", [2, 3, 4])
+def test_few_lanes_far_apart_stay_inside_the_buffer(lanes: int, step: int) -> None:
+    """The last element that is read is the last of the buffer."""
+    (i,) = ranges(lanes)
+    value = load(buffer(1, step * (lanes - 1) + 1), index.mul(i, step))
+    check(sink(store(buffer(0, lanes), value, i)), [vector("i")], target=SHUFFLES)

@@ -368,7 +368,8 @@ class Emitter:
         buffer = self.buffer(node.src[0])
         own = node.src[0].arg[0] in self.defined
         dtype = node.dtype.vec(lanes)
-        starts = [*range(0, (step - 1) * lanes, lanes), (step - 1) * (lanes - 1)]
+        last = (step - 1) * (lanes - 1)
+        starts = [*range(0, last, lanes), last]
         parts = []
         for start in starts:
             begin = index.add(first, start)

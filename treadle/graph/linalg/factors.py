@@ -84,6 +84,8 @@ def _lower(a: Node) -> list[Node]:
     """The lower Cholesky factor, panel by panel: a panel of a less what the columns before it make
     of it, which is a product, and then column by column. Above the diagonal nothing is read."""
     size = a.shape[-1]
+    if size == 0:
+        return [a]
     count = panels(size)
     if count == 1:
         return [_lower_panel(a, const(0, int64))]
