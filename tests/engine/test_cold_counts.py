@@ -31,7 +31,8 @@ def compiles(monkeypatch):
 
 
 def test_blocks_of_a_decoder_have_equal_kernels(compiles):
-    """Twelve blocks compile no more kernels than three: weights are buffers, not parts of code."""
+    """Twelve blocks compile no more kernels than four: weights are buffers, not parts of code.
+    (The first ones differ by what they read of the input.)"""
 
     def distinct(layers: int) -> int:
         compiles.clear()
@@ -44,7 +45,7 @@ def test_blocks_of_a_decoder_have_equal_kernels(compiles):
         x.realize()
         return sum(event["kernels"] for event in compiles)
 
-    assert distinct(12) == distinct(3) <= 6
+    assert distinct(12) == distinct(4) <= 7
 
 
 def test_one_program_is_one_module(compiles):

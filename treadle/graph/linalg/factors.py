@@ -64,9 +64,12 @@ def turned(x: Node) -> Node:
 
 
 def at(x: Node, place: Node, axis: int) -> Node:
-    """The slice of x at a place that the device knows, with the axis of size 1."""
+    """The slice of x at a place that the device knows, with the axis of size 1. Of an axis without
+    elements, which no loop ever asks for, zeros."""
     shape = list(x.shape)
     shape[axis] = 1
+    if x.shape[axis] == 0:
+        return const(0, x.dtype, tuple(shape))
     return gather(x, expand(reshape(place, (1,) * len(shape)), tuple(shape)), axis)
 
 
@@ -84,8 +87,6 @@ def _lower(a: Node) -> list[Node]:
     """The lower Cholesky factor, panel by panel: a panel of a less what the columns before it make
     of it, which is a product, and then column by column. Above the diagonal nothing is read."""
     size = a.shape[-1]
-    if size == 0:
-        return [a]
     count = panels(size)
     if count == 1:
         return [_lower_panel(a, const(0, int64))]
