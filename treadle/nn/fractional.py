@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from treadle.nn.module import Module
@@ -63,7 +64,7 @@ def _pooled(
         shape = [*batch.shape[:2], *(1,) * (2 * count)]
         shape[2 + axis], shape[2 + count + axis] = n, k
         place = place * size + own.reshape(shape)
-    full = place.reshape(*batch.shape[:2], *wanted, -1)
+    full = place.reshape(*batch.shape[:2], *wanted, math.prod(kernel))
     values = batch.flatten(2).gather(2, full.flatten(2)).reshape(full.shape)
     best = values.argmax(-1, keepdim=True)
     pooled = values.gather(-1, best).squeeze(-1)

@@ -17,8 +17,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     """By how much wrong classes come nearer than 1 to right ones: the sum of
     max(0, 1 - input[right] + input[wrong]) over all pairs, divided by the number of classes.
 
-    input: (batch, classes) or (classes,). target: of that shape, the ids of the right classes of
-    each row; the first -1 ends them. Source: PyTorch.
+    input: (batch, classes), (classes,), or the score of the one class. target: of that shape, the
+    ids of the right classes of each row; the first -1 ends them. Source: PyTorch.
 
     >>> scores = Tensor([[0.1, 0.2, 0.4, 0.8]])
     >>> F = nn.functional
@@ -27,13 +27,15 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     """
     if reduction not in REDUCTIONS:
         raise ValueError(f"multilabel_margin_loss: reduction={reduction!r} is none of {REDUCTIONS}")
-    if input.shape != target.shape or input.ndim not in (1, 2):
+    if input.shape != target.shape or input.ndim > 2:
         raise ValueError(
             f"multilabel_margin_loss: input of shape {input.shape} and target of shape "
             f"{target.shape} must both be (batch, classes), or (classes,)"
         )
     if target.dtype.kind not in "iu":
         raise TypeError(f"multilabel_margin_loss: target is {target.dtype}; it must be class ids")
+    if input.ndim == 0:
+        input, target = input.reshape(1), target.reshape(1)
     count = input.shape[-1]
     is_given = (target >= 0).cast("int64").cumprod(-1).cast("bool")  # before the first -1
     ids = is_given.where(target, 0)
