@@ -211,7 +211,7 @@ CASES: dict[str, list[Case]] = {
     **RARE,
 }  # fmt: skip
 POSITIVE = ("sqrt", "rsqrt", "log", "log2", "log10", "log1p", "reciprocal")
-PROPERTIES = ("H", "T", "mH", "mT")
+PROPERTIES = ("H", "T", "mH", "mT", "real")
 
 DIFFERENTIABLE = [
     name
@@ -226,6 +226,8 @@ def cases_of(name: str) -> list[Case]:
     """Those listed, or a call without other arguments."""
     if name in PROPERTIES:
         return [Case((S,), ours=lambda x: getattr(x, name), theirs=lambda x: getattr(x, name))]
+    if name == "imag":  # PyTorch's is for complex tensors only
+        return [Case((S,), ours=lambda x: x.imag, theirs=lambda x: torch.complex(x, x * 0).imag)]
     return CASES.get(name) or [Case((P if name in POSITIVE else S,))]
 
 
