@@ -22,15 +22,14 @@ from treadle.kernel.analysis import points
 from treadle.kernel.bound import Bound
 from treadle.kernel.contraction import SPARE_REGISTERS
 from treadle.kernel.cooperate import Cooperate
-from treadle.kernel.kernel import ScheduleError, Stmt, loads, shared_prefix
+from treadle.kernel.kernel import Stmt, loads, shared_prefix
 from treadle.kernel.layout import buffer_offset
-from treadle.kernel.plan import SERIAL_WORK, Plan
+from treadle.kernel.plan import FEW_TASKS, SERIAL_WORK, Plan
 from treadle.kernel.retile import Fission
 from treadle.kernel.stage import Keep, Stage, stage_name
 
 MOST_ROWS = 32  # rows of a block
 VECTORS = 4  # of a tile
-FEW_TASKS = 8
 
 
 @dataclass(frozen=True)
@@ -77,14 +76,7 @@ def _is_contraction(statement: Stmt) -> bool:
 def schedule(plan: Plan, chain: Chain) -> bool:
     """Blocks of rows as tasks, and loops of its own for each part. False, with the plan as it was,
     if the kernel does not fit."""
-    before = plan.kernel, list(plan.actions)
-    try:
-        _schedule(plan, chain)
-    except ScheduleError:
-        plan.kernel, plan.actions = before
-        plan.note_facts()
-        return False
-    return True
+    return plan.attempt(lambda: _schedule(plan, chain))
 
 
 def _schedule(plan: Plan, chain: Chain) -> None:
@@ -134,12 +126,12 @@ def _inner(plan: Plan, statement: str, leaf: str) -> tuple[str, ...]:
 def _end_at_diagonal(plan: Plan, at: str, step: int, leaves: Sequence[str]) -> None:
     """Ends loops over a row where nothing more counts, if all of them can end there. What is read
     last comes first."""
-    before = plan.kernel, list(plan.actions)
-    try:
+
+    def bound() -> None:
         for leaf in dict.fromkeys(leaves):
             plan.do(Bound(leaf, at, step))
-    except ScheduleError:
-        plan.kernel, plan.actions = before
+
+    plan.attempt(bound)
 
 
 def _tile(plan: Plan, row: str, column: str, rows: int, vectors: int, name: str) -> None:

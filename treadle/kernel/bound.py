@@ -80,7 +80,7 @@ def _limits(kernel: Kernel, leaf: Leaf, statement: Stmt) -> Iterator[Node]:
     """Expressions over leaves such that for points of the leaf beyond, what is folded in is the
     identity."""
     values = [inlined(kernel, value) for value in statement.values]
-    conditions = {n.src[0] for n in toposort(values) if n.op is ops.WHERE}
+    conditions = dict.fromkeys(n.src[0] for n in toposort(values) if n.op is ops.WHERE)
     for condition in conditions:
         limit = _last(kernel, leaf, condition)
         if limit is not None and all(
@@ -132,17 +132,19 @@ def _last(kernel: Kernel, leaf: Leaf, condition: Node) -> Node | None:
     if index.coefficient(difference, leaf.node) != 1:
         return None
     last = index.sub(leaf.node, difference)
+    if last.free & leaf.bit:
+        return None  # it is in a quotient or a remainder too
     return index.sub(last, 1) if condition.op is ops.LT else last
 
 
-def _outside(root: Node, condition: Node) -> float | None:
+def _outside(root: Node, condition: Node) -> int | float | bool | None:
     """What a value is where a condition is false, if that is known; of finite operands."""
-    known: dict[Node, float | None] = {}
+    known: dict[Node, int | float | bool | None] = {}
     for node in toposort(root):
         src = [known[s] for s in node.src]
-        result: float | None = None
+        result: int | float | bool | None = None
         if node.op is ops.CONST:
-            result = float(node.value)
+            result = node.value
         elif node.op is ops.WHERE and node.src[0] is condition:
             result = src[2]
         elif node.op is ops.CAST:
@@ -150,7 +152,7 @@ def _outside(root: Node, condition: Node) -> float | None:
         elif node.op is ops.EXP or node.op is ops.EXP2:
             result = 0.0 if src[0] == -math.inf else None
         elif node.op is ops.MUL:
-            result = 0.0 if 0.0 in src else None
+            result = 0.0 if 0.0 in src and -math.inf not in src else None
         elif node.op is ops.DIV:
             result = 0.0 if src[0] == 0.0 else None
         elif node.op is ops.SUB or node.op is ops.ADD:

@@ -37,13 +37,12 @@ from treadle.kernel.analysis import Facts, points, upper
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt, kept
 from treadle.kernel.layout import layouts
-from treadle.kernel.plan import SERIAL_WORK, TASK_MEMORY, TASK_WORK, Plan
+from treadle.kernel.plan import FEW_TASKS, SERIAL_WORK, TASK_MEMORY, TASK_WORK, Plan
 from treadle.kernel.sieve import sieves
 from treadle.kernel.stage import Keep
 
 CHUNK = 65_536  # elements of a task of a flat loop over much memory
 COLUMN_TILE = 4096  # columns whose accumulators stay in the first cache
-FEW_TASKS = 8  # tasks below which a reduction is cut too: never a matter of the threads there are
 ROWS_AT_ONCE = 8
 AHEAD_BYTES = 8192  # how far before the reads of a stream memory is asked for it
 KEEP_COST = 8  # additions that make a value worth a store and a load

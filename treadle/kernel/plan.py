@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from treadle.backend.base import Target
@@ -14,6 +15,7 @@ from treadle.kernel.stage import Stage
 SERIAL_WORK = 20_000  # additions below which a kernel is one task
 TASK_MEMORY = 1 << 20  # bytes of scratch on the stack of a thread, at most
 TASK_WORK = 32_768  # additions that a task should have
+FEW_TASKS = 8  # tasks below which a kernel is cut finer: never a matter of the threads there are
 
 
 class Plan:
@@ -29,6 +31,16 @@ class Plan:
         """Applies an action and notes it."""
         self.kernel = action(self.kernel)
         self.actions.append(action)
+
+    def attempt(self, choose: Callable[[], None]) -> bool:
+        """Chooses actions, and takes them back if one does not apply. Whether all did."""
+        before = self.kernel, list(self.actions)
+        try:
+            choose()
+        except ScheduleError:
+            self.kernel, self.actions = before
+            return False
+        return True
 
     def note_facts(self) -> None:
         """Looks at the statements anew: after ranges were merged, before they are split."""

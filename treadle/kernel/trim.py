@@ -74,6 +74,8 @@ def _limits(kernel: Kernel, leaf: Leaf, statement: Stmt) -> tuple[Node, Node]:
         if factor not in (1, -1):
             continue
         rest = index.sub(difference, index.mul(factor, leaf.node))
+        if any(atom.op is not ops.RANGE for _, atom in index.terms(rest)[1]):
+            continue  # a remainder or a quotient: its bounds and the leaf's go together
         outer, inner = index.split(rest, inside)
         least = index.add(outer, index.bounds(inner)[0])
         if factor == 1:  # leaf + rest < 0
