@@ -27,7 +27,7 @@ from typing import Any
 Run = Callable[[], object]
 
 PROCESSES = 3
-PROCESSOR_TIME = "--processor-time"
+PROCESSOR_TIME = {"--processor-time": "the time that the main thread really ran"}
 
 
 def first() -> Run:
@@ -120,9 +120,10 @@ CASES: dict[str, Callable[[], Run]] = {
 }
 
 
-def measure(name: str) -> dict[str, float]:
-    """Run one case in this process, which has not imported treadle yet."""
-    imported = seconds(lambda: __import__("treadle"))
+def measure(name: str, clock: str) -> dict[str, float]:
+    """Run one case in this process, which has not imported treadle yet. clock: a function of the
+    module time."""
+    imported = seconds(lambda: __import__("treadle"), clock)
     from treadle import events
     from treadle.ir.node import toposort
 
@@ -130,8 +131,8 @@ def measure(name: str) -> dict[str, float]:
     schedules: list[dict[str, Any]] = []
     run = CASES[name]()
     with events.listen("compile", compiles.append), events.listen("schedule", schedules.append):
-        cold = seconds(run)
-        again = seconds(run)
+        cold = seconds(run, clock)
+        again = seconds(run, clock)
     return {
         "import": imported * 1e3,
         "first": cold * 1e3,
@@ -145,15 +146,16 @@ def measure(name: str) -> dict[str, float]:
     }
 
 
-def seconds(run: Run) -> float:
+def seconds(run: Run, clock: str) -> float:
     """How long a call takes."""
-    clock = time.thread_time if PROCESSOR_TIME in sys.argv else time.perf_counter
-    start = clock()
+    now = getattr(time, clock)
+    start: float = now()
     run()
-    return clock() - start
+    passed: float = now() - start
+    return passed
 
 
-def in_a_process(name: str, cache: Path, bytecode: Path) -> dict[str, float]:
+def in_a_process(name: str, clock: str, cache: Path, bytecode: Path) -> dict[str, float]:
     """Run one case in a fresh process with the disk cache and Python's in these folders."""
     variables = {
         "CACHE_DIR": str(cache),
@@ -161,7 +163,7 @@ def in_a_process(name: str, cache: Path, bytecode: Path) -> dict[str, float]:
         "PYTHONDONTWRITEBYTECODE": "",
     }
     found = subprocess.run(
-        [sys.executable, __file__, "--case", name, *options()],
+        [sys.executable, __file__, "--case", name, clock],
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
@@ -173,20 +175,15 @@ def in_a_process(name: str, cache: Path, bytecode: Path) -> dict[str, float]:
     return measured
 
 
-def options() -> list[str]:
-    """What stands on the command line for the processes that measure."""
-    return [PROCESSOR_TIME] if PROCESSOR_TIME in sys.argv else []
-
-
-def row_of(name: str, folder: Path) -> tuple[str, ...]:
+def row_of(name: str, clock: str, folder: Path) -> tuple[str, ...]:
     """Measure one case: the process of the median first run, cold and warm."""
     bytecode = folder / "bytecode"
-    in_a_process(name, folder / "unmeasured", bytecode)
+    in_a_process(name, clock, folder / "unmeasured", bytecode)
     colds, warms = [], []
     for number in range(PROCESSES):
         cache = folder / f"{name}{number}"
-        colds.append(in_a_process(name, cache, bytecode))
-        warms.append(in_a_process(name, cache, bytecode))
+        colds.append(in_a_process(name, clock, cache, bytecode))
+        warms.append(in_a_process(name, clock, cache, bytecode))
     cold, warm = (
         sorted(runs, key=lambda run: run["first"])[PROCESSES // 2] for runs in (colds, warms)
     )
@@ -197,23 +194,23 @@ def row_of(name: str, folder: Path) -> tuple[str, ...]:
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--case"]:
-        print(json.dumps(measure(sys.argv[2])))
+    """Print the table."""
+    if sys.argv[1:2] == ["--case"]:  # the process of one case
+        print(json.dumps(measure(*sys.argv[2:])))
         return
-    names = [word for word in sys.argv[1:] if word != PROCESSOR_TIME] or list(CASES)
-    wrong = [name for name in names if name not in CASES]
-    if wrong:
-        sys.exit(f"there is no case {', '.join(wrong)}; there are {', '.join(CASES)}")
-    from environment import machine
+    from environment import machine, options
 
     from treadle.tools.bench.timing import table
 
+    asked = options(__doc__, CASES, PROCESSOR_TIME)
+    clock = "thread_time" if asked.processor_time else "perf_counter"
     print(machine())
     with tempfile.TemporaryDirectory() as folder:
-        rows = [row_of(name, Path(folder)) for name in names]
+        rows = [row_of(name, clock, Path(folder)) for name in asked.names]
     heads = ("import", "first", "build", "LLVM", "first, warm disk", "second")
     counted = ("nodes", "kernels", "distinct", "lines")
-    print(f"ms{' of the main thread' if options() else ''}, medians of {PROCESSES} processes")
+    whose = " of the main thread" if asked.processor_time else ""
+    print(f"ms{whose}, medians of {PROCESSES} processes")
     print(table(rows, ("case", *heads, *counted)))
 
 

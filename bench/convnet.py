@@ -7,12 +7,13 @@ The network is that of examples/digits.py; both run on the same batch again and 
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
 import numpy as np
 import torch
-from environment import main_of, threads
+from environment import main_of, options, threads
 
 from treadle import Tensor, nn
 from treadle.tools.bench.timing import Call, in_turns, table
@@ -71,7 +72,8 @@ def on_pytorch(images: np.ndarray, labels: np.ndarray) -> Call:
     return step
 
 
-def main() -> None:
+def main(asked: argparse.Namespace) -> None:
+    """Print the table."""
     training, _ = demo.load_digits()
     images, labels = next(demo.batches(training, 1, BATCH, np.random.default_rng(0)))
     images = np.ascontiguousarray(images)
@@ -87,4 +89,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main_of(__file__, main, both=True)
+    main_of(__file__, main, options(__doc__), both=True)

@@ -9,11 +9,11 @@ and of the least times, which say more on a machine that others use too.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from typing import Any
 
 import numpy as np
-from environment import main_of, threads
+from environment import main_of, options, threads
 
 import treadle
 from treadle import Tensor
@@ -49,10 +49,10 @@ def calls(name: str, shape: tuple[int, ...], is_real: bool) -> dict[str, Call]:
     return {"ours": lambda: ours(x).realize(), "theirs": lambda: theirs(y, out=out)}
 
 
-def main() -> None:
+def main(asked: argparse.Namespace) -> None:
     """Print the table."""
     rows = []
-    for case in sys.argv[1:] or CASES:
+    for case in asked.names:
         found = in_turns(calls(*CASES[case]), turns=5)
         ours, theirs = found["ours"], found["theirs"]
         ratio = ours.median / theirs.median
@@ -67,4 +67,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main_of(__file__, main)
+    main_of(__file__, main, options(__doc__, CASES))

@@ -7,10 +7,10 @@ A ratio is our time divided by PyTorch's; the last column says how large it may 
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 import numpy as np
-from environment import main_of, threads
+from environment import main_of, options, threads
 
 from treadle import Tensor, nn
 from treadle.tools.bench.timing import Call, in_turns, table
@@ -97,11 +97,12 @@ def on_pytorch(arrays: Data) -> Cases:
     }
 
 
-def main() -> None:
+def main(asked: argparse.Namespace) -> None:
+    """Print the table."""
     arrays = data()
     mine, theirs = on_treadle(arrays), on_pytorch(arrays)
     rows = []
-    for name in sys.argv[1:] or TARGETS:
+    for name in asked.names:
         pair = {"ours": mine[name], "torch": theirs[name]}
         times = in_turns(pair, turns=3, calls=3, warm=1)
         own, other = times["ours"], times["torch"]
@@ -116,4 +117,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main_of(__file__, main)
+    main_of(__file__, main, options(__doc__, TARGETS))

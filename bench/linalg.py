@@ -1,7 +1,6 @@
 """Linear algebra against PyTorch, in milliseconds and as ratios in one run.
 
-    python bench/linalg.py            float32
-    python bench/linalg.py float64 eigh svd
+    python bench/linalg.py [--float64] [function ..]
 
 Captured functions against eager PyTorch on as many threads; one matrix of each size, and a batch of
 64 small ones.
@@ -9,12 +8,13 @@ Captured functions against eager PyTorch on as many threads; one matrix of each 
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from environment import options
 
 from treadle import Tensor, jit, linalg
 from treadle.tools.bench.timing import in_turns, table
@@ -69,13 +69,12 @@ def row(name: str, shape: tuple[int, ...], dtype: str) -> tuple[str, ...]:
     return name, shown, f"{own * 1e3:.2f}", f"{other * 1e3:.2f}", f"{own / other:.1f}"
 
 
-def main() -> None:
+def main(asked: argparse.Namespace) -> None:
     """Print the table."""
-    dtype = sys.argv[1] if len(sys.argv) > 1 else "float32"
-    wanted = sys.argv[2:] or CASES
-    rows = [row(name, shape, dtype) for name in wanted for shape in SHAPES]
+    dtype = "float64" if asked.float64 else "float32"
+    rows = [row(name, shape, dtype) for name in asked.names for shape in SHAPES]
     print(table(rows, ("function", "shape", "treadle, ms", "PyTorch, ms", "ratio")))
 
 
 if __name__ == "__main__":
-    main()
+    main(options(__doc__, CASES, {"--float64": "instead of float32"}))

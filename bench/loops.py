@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from environment import options
 
 from treadle import Tensor, cond, config, jit, scan, while_loop
 from treadle.captured import Jit
@@ -85,4 +86,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    options(__doc__)
     main()

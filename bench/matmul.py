@@ -9,13 +9,13 @@ timed. --actions prints the lists and times the first with one of its actions ta
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from environment import main_of, threads
+from environment import main_of, options, threads
 
 from treadle import Tensor
 from treadle.engine import device as devices
@@ -152,10 +152,11 @@ def _needs(line: str, without: str) -> bool:
     return line == without or (without.startswith("stage") and "B1" in line)
 
 
-def main() -> None:
+def main(asked: argparse.Namespace) -> None:
+    """Print the tables."""
     torch.set_num_threads(threads())
     compare()
-    if "--actions" in sys.argv:
+    if asked.actions:
         print("\nThe list by hand\n" + show_actions(parse_actions(GOLDEN.read_text())))
         chosen = show_actions(chosen_for(*matrices(SQUARE[1])))
         print(f"\nThe heuristic's list for 1024\n{chosen}\n")
@@ -163,4 +164,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main_of(__file__, main)
+    main_of(__file__, main, options(__doc__, flags={"--actions": "what each action buys"}))

@@ -9,11 +9,12 @@ to compare on a machine that others use too.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 
 import numpy as np
-from environment import main_of, threads
+from environment import main_of, options, threads
 
 from treadle import Tensor, config
 from treadle.tools.bench.timing import Call, in_turns, table
@@ -21,7 +22,7 @@ from treadle.tools.bench.timing import Call, in_turns, table
 Cases = dict[str, Call]
 SIZE = 16 << 20
 SIDE = 4096
-ONE_THREAD = "--processor-time" in sys.argv
+PROCESSOR_TIME = {"--processor-time": "one thread each, and the time that it really ran"}
 
 # case -> the target: PyTorch's time divided by ours
 TARGETS = {
@@ -48,7 +49,7 @@ def on_pytorch(x: np.ndarray, square: np.ndarray, weight: np.ndarray, bias: np.n
     """The same on PyTorch."""
     import torch
 
-    torch.set_num_threads(1 if ONE_THREAD else threads())
+    torch.set_num_threads(threads())
     a, s, w, b = (torch.from_numpy(v) for v in (x, square, weight, bias))
     target = torch.empty_like(a)
     functional = torch.nn.functional
@@ -69,8 +70,9 @@ def side_by_side(mine: Cases, theirs: Cases, name: str) -> Cases:
     return {"ours": mine[name]} | ({"torch": theirs[name]} if theirs else {})
 
 
-def main() -> None:
-    if ONE_THREAD:
+def main(asked: argparse.Namespace) -> None:
+    """Print the table."""
+    if asked.processor_time:
         config.THREADS.value = 1
     generator = np.random.default_rng(0)
     x = generator.standard_normal(SIZE, dtype=np.float32)
@@ -82,7 +84,7 @@ def main() -> None:
         theirs = on_pytorch(x, square, weight, bias)
     except ImportError:
         print("PyTorch is not installed: its column is empty", file=sys.stderr)
-    clock = time.process_time if ONE_THREAD else time.perf_counter
+    clock = time.process_time if asked.processor_time else time.perf_counter
     times = {
         name: in_turns(side_by_side(mine, theirs, name), clock=clock) for name in ("copy", *TARGETS)
     }
@@ -104,4 +106,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main_of(__file__, main, both=True)
+    main_of(__file__, main, options(__doc__, flags=PROCESSOR_TIME), both=True)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from environment import options
 
 from treadle.backend.llvm.pool import NativeProgram, Pool, ProgramBuilder, compile_plain
 from treadle.backend.llvm.pool_ir import pool_text
@@ -103,4 +104,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    options(__doc__)
     main()

@@ -9,11 +9,11 @@ that this writes holds the split itself, so that no reader has to repeat a shuff
 The same CSV gives the same bytes.
 """
 
+import argparse
 import csv
 import gzip
 import io
 import random
-import sys
 import zipfile
 from pathlib import Path
 
@@ -61,9 +61,13 @@ def write_npz(path: Path, arrays: dict[str, Bytes]) -> None:
             archive.writestr(entry, content.getvalue(), compresslevel=9)
 
 
-def main(source: str, target: str) -> None:
-    """Read the CSV at `source`, write the split at `target`."""
-    images, labels = read_csv(Path(source))
+def main() -> None:
+    """Read the CSV, write the split."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("source", type=Path, help="the CSV")
+    parser.add_argument("target", type=Path, help="the file that is written")
+    asked = parser.parse_args()
+    images, labels = read_csv(asked.source)
     train, test = split(labels)
     arrays = {
         "train_images": images[train],
@@ -71,10 +75,10 @@ def main(source: str, target: str) -> None:
         "test_images": images[test],
         "test_labels": labels[test],
     }
-    write_npz(Path(target), arrays)
+    write_npz(asked.target, arrays)
     for name, array in arrays.items():
         print(name, array.shape)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

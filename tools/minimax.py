@@ -10,7 +10,7 @@ one by one, the most important first, and the others fitted again around what is
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, getcontext
@@ -448,5 +448,12 @@ def text(prefix: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("prefix", nargs="?", default="", help="how the names of the rows begin")
+    print(text(parser.parse_args().prefix), end="")
+
+
 if __name__ == "__main__":
-    print(text(sys.argv[1] if len(sys.argv) > 1 else ""), end="")
+    main()
