@@ -38,7 +38,9 @@ def options(
         description=page, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     if cases:
-        parser.add_argument("names", nargs="*", metavar="case", help=", ".join(cases).replace("%", "%%"))
+        parser.add_argument(
+            "names", nargs="*", metavar="case", help=", ".join(cases).replace("%", "%%")
+        )
     for flag, what in (flags or {}).items():
         parser.add_argument(flag, action="store_true", help=what.replace("%", "%%"))
     asked = parser.parse_args()

@@ -27,10 +27,7 @@ def needs_pytorch(path: Path) -> bool:
 
 @pytest.mark.parametrize(
     "path",
-    [
-        pytest.param(path, marks=pytest.mark.full if needs_pytorch(path) else ())
-        for path in SCRIPTS
-    ],
+    [pytest.param(path, marks=pytest.mark.full if needs_pytorch(path) else ()) for path in SCRIPTS],
     ids=lambda path: f"{path.parent.name}-{path.stem}",
 )
 def test_a_script_says_what_it_takes(
@@ -49,9 +46,7 @@ def test_a_script_says_what_it_takes(
     [[name, *more] for name in COMMANDS for more in [(), *((w,) for w in WORDS.get(name, ()))]],
     ids=" ".join,
 )
-def test_a_command_says_what_it_takes(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_says_what_it_takes(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*words, "--help"])
     assert ended.value.code == 0

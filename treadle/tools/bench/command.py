@@ -56,7 +56,8 @@ def options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--require-quiet",
         action="store_true",
-        help=f"refuse if others use more than {100 * machine.BUSY:.0f} %% of the processors (else: warn)",
+        help=f"refuse if others use more than {100 * machine.BUSY:.0f} %% of the processors; "
+        "else: warn",
     )
     return parser.parse_args(words)
 
