@@ -1,12 +1,14 @@
 """What is made from the decorators of public functions: the types of Tensor's methods,
-`treadle/vocabulary.pyi`, and the file of public names, `treadle/graph/names.txt`.
+`treadle/vocabulary.pyi`, those of the functions of the namespaces, `treadle/functions.pyi`,
+`linalg.pyi`, `fft.pyi` and `special.pyi`, and the file of public names, `treadle/graph/names.txt`.
 
-    python tools/stubs.py             print the stub
-    python tools/stubs.py --write     renew both files
+    python tools/stubs.py             say which files are not current
+    python tools/stubs.py --write     renew them
 
 A public function is written on nodes, and its signature says so. The stub says what the method
 takes (`Array` for a node, `Operand` where a number may stand for one) and that it gives Tensors. It
-refuses nothing that runs: the other spellings of arguments are in it too.
+refuses nothing that runs, but a first argument by PyTorch's name `input`: the other spellings of
+arguments are in it too.
 """
 
 from __future__ import annotations
@@ -22,36 +24,27 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from treadle import graph, methods
-from treadle.graph import results
+from treadle.graph import counting, results
 from treadle.graph.linalg import results as of_matrices
-from treadle.graph.public import NAMES, TABLES, Public, other_spellings
+from treadle.graph.public import (
+    FFT,
+    LINALG,
+    NAMES,
+    NAMESPACE,
+    SPECIAL,
+    TABLES,
+    Public,
+    other_spellings,
+)
+from treadle.graph.public import METHODS as METHOD_TABLE
+from treadle.special import OF_METHODS
 
-STUB = Path(methods.__file__).with_name("vocabulary.pyi")
+FOLDER = Path(methods.__file__).parent
 WIDTH = 100
-HEAD = '''"""The methods of Tensor that come from the table of public names.
-
-Made by `tools/stubs.py --write`.
-"""
-
-import builtins
-from collections.abc import Sequence
-from typing import Any, TypeAlias, overload
-
-import numpy as np
-
-from treadle.dims import Dim
-from treadle.graph.linalg.results import (
-    {of_matrices},
-)
-from treadle.graph.results import (
-    {of_others},
-)
-from treadle.graph.windows import Padding, Sizes
-from treadle.ir.dtype import DType
-from treadle.tensor import Tensor
-
+CLASS = '''\
 # The class has methods named `bool`, `float` and `int`; there they are `builtins.int` etc.
 Number: TypeAlias = bool | int | float
 Array: TypeAlias = Tensor | np.ndarray[Any, Any] | np.generic
@@ -62,6 +55,40 @@ DTypeLike: TypeAlias = DType | str | type | np.dtype[Any]
 class Vocabulary:
     """The public names as methods; Tensor is its one subclass."""
 '''
+
+
+def classes(module: ModuleType) -> list[str]:
+    """The names of the classes of a module, as ruff sorts them."""
+    found = [name for name, each in vars(module).items() if inspect.isclass(each)]
+    return sorted(
+        [n for n in found if vars(module)[n].__module__ == module.__name__], key=str.lower
+    )
+
+
+# module -> the names that a stub may use
+IMPORTS = {
+    "collections.abc": ["Sequence"],
+    "typing": ["Any", "TypeAlias", "overload"],
+    "treadle.dims": ["Dim"],
+    "treadle.graph.counting": classes(counting),
+    "treadle.graph.linalg.norms": ["Order"],
+    "treadle.graph.linalg.results": classes(of_matrices),
+    "treadle.graph.results": classes(results),
+    "treadle.graph.windows": ["Padding", "Sizes"],
+    "treadle.ir.dtype": ["DType"],
+    "treadle.tensor": ["Tensor"],
+    "treadle.vocabulary": ["Array", "DTypeLike", "Number", "Operand", "Size"],
+}
+# stub -> what its functions are, and their table
+FUNCTIONS = {
+    "functions": ("The functions of the namespace `treadle`", NAMESPACE),
+    "linalg": ("The functions of `treadle.linalg`", LINALG),
+    "fft": ("The functions of `treadle.fft`", FFT),
+    "special": (
+        "The functions of `treadle.special`",
+        SPECIAL | {name: METHOD_TABLE[method] for name, method in OF_METHODS.items()},
+    ),
+}
 
 # what stands in the annotations of functions of nodes -> what it is for who calls the method
 ARGUMENTS = {"Node": "Array", "Dim": "Size", "DType": "DTypeLike"}
@@ -174,8 +201,11 @@ def arguments(entry: Public) -> list[Arguments]:
     other_names = other_spellings(entry.function).items()
     found = [Arguments([], [])]
     spelled, needed = [], []
+    given_first = entry.kind not in ("creates", "random") and parameters[0]
     for parameter in parameters:
         others = [name for name, own in other_names if own == parameter.name]
+        if parameter is given_first:
+            others = []  # the tensor itself, by position
         type_of = annotation(parameter.annotation, ARGUMENTS)
         if parameter.kind is parameter.VAR_POSITIONAL:
             found[0].positional.append(f"*_{argument(parameter)}")
@@ -203,29 +233,36 @@ def definition(
     doc: str,
     decorators: Sequence[str] = (),
     remark: str = "",
+    indent: int = 4,
 ) -> str:
-    """The text of one method, formatted as ruff does."""
+    """The text of one method or function, formatted as ruff does."""
     words = takes.listed()
     end = f") -> {gives}:"
     lines = [f"def {name}({', '.join(words)}{end}"]
-    if len(lines[0]) > WIDTH - 4:
+    width = WIDTH - indent
+    if len(lines[0]) > width:
         inside = f"    {', '.join(words)}"
-        rows = [inside] if len(inside) <= WIDTH - 4 else [f"    {word}," for word in words]
+        rows = [inside] if len(inside) <= width else [f"    {word}," for word in words]
         lines = [f"def {name}(", *rows, end]
     if remark:
         lines[-1] += f"  # {remark}"
     lines = [f"@{decorator}" for decorator in decorators] + lines
-    lines += textwrap.indent(textwrap.fill(f'"""{doc}"""', WIDTH - 8), " " * 4).splitlines()
-    return textwrap.indent("\n".join(lines), " " * 4)
+    lines += textwrap.indent(textwrap.fill(f'"""{doc}"""', width - 4), " " * 4).splitlines()
+    return textwrap.indent("\n".join(lines), " " * indent)
 
 
 def definitions(
-    name: str, signatures: Sequence[Arguments], gives: str, doc: str, decorator: str = ""
+    name: str,
+    signatures: Sequence[Arguments],
+    gives: str,
+    doc: str,
+    decorator: str = "",
+    indent: int = 4,
 ) -> Iterator[str]:
-    """The text of one method: as many overloads as it has signatures."""
+    """The text of one method or function: as many overloads as it has signatures."""
     decorators = ["overload"] * (len(signatures) > 1) + [decorator] * bool(decorator)
     for takes in signatures:
-        yield definition(name, takes, gives, doc, decorators)
+        yield definition(name, takes, gives, doc, decorators, indent=indent)
 
 
 def summary(entry: Public) -> str:
@@ -234,11 +271,23 @@ def summary(entry: Public) -> str:
     return re.split(r"(?<=[.)]) (?=[A-Z`])", paragraph, maxsplit=1)[0]
 
 
+def signatures_of(entry: Public) -> list[Arguments]:
+    """What the function of a public name takes, with what the face adds."""
+    found = [takes.with_keywords(ADDED.get(entry.kind, ())) for takes in arguments(entry)]
+    if entry.kind == "random":
+        return [takes.without_first() for takes in found]  # the face draws the key
+    return found
+
+
+def as_function(name: str, entry: Public) -> Iterator[str]:
+    """A function of a namespace."""
+    gives = annotation(entry.results, RESULTS)
+    yield from definitions(name, signatures_of(entry), gives, summary(entry), indent=0)
+
+
 def from_table(name: str, entry: Public) -> Iterator[str]:
     """A method, property or static creator."""
-    signatures = [takes.with_keywords(ADDED.get(entry.kind, ())) for takes in arguments(entry)]
-    if entry.kind == "random":
-        signatures = [takes.without_first() for takes in signatures]  # the face draws the key
+    signatures = signatures_of(entry)
     decorator = DECORATORS.get(entry.kind, "")
     if decorator != "staticmethod":
         signatures = [takes.of_self() for takes in signatures]
@@ -289,28 +338,58 @@ def operands(name: str) -> Arguments:
     return Arguments([*arguments(METHODS[name])[0].of_self().positional[:2], "/"], [])
 
 
-def stub() -> str:
+def with_imports(doc: str, body: str) -> str:
+    """The text of a stub: what it is, what it uses, and its definitions."""
+    used = set(re.findall(r"\w+", body))
+    made = {line.partition(":")[0] for line in body.splitlines() if ": TypeAlias" in line}
+    groups = [["import builtins"] * ("builtins." in body), ["import numpy as np"] * ("np" in used)]
+    groups.append([])
+    for module, names in IMPORTS.items():
+        chosen = [name for name in names if name in used - made]
+        line = f"from {module} import {', '.join(chosen)}"
+        if len(line) > WIDTH:
+            line = f"from {module} import (\n    " + ",\n    ".join(chosen) + ",\n)"
+        groups[2 if module.startswith("treadle") else 0] += [line] * bool(chosen)
+    head = "\n\n".join("\n".join(group) for group in groups if group)
+    return f'"""{doc}.\n\nMade by `tools/stubs.py --write`.\n"""\n\n{head}\n\n{body}\n'
+
+
+def vocabulary() -> str:
     """The whole text of `treadle/vocabulary.pyi`."""
-    used = {word for entry in METHODS.values() for word in re.findall(r"\w+", entry.results)}
-    named = [sorted(used & set(vars(module))) for module in (of_matrices, results)]
-    imports = dict(zip(("of_matrices", "of_others"), map(",\n    ".join, named)))
-    parts = [HEAD.format(**imports).rstrip("\n")]
+    parts = [CLASS.rstrip("\n")]
     for name, entry in METHODS.items():
         parts += from_table(name, entry)
         if methods.has_in_place(entry):
             parts += in_place(name, entry)
-    return "\n\n".join([*parts, *casts(), *writes(), *operators()]) + "\n"
+    body = "\n\n".join([*parts, *casts(), *writes(), *operators()])
+    return with_imports("The methods of Tensor that come from the table of public names", body)
+
+
+def of_functions(doc: str, table: dict[str, Public]) -> str:
+    """The whole text of the stub of a namespace."""
+    rows = sorted(table.items())
+    return with_imports(doc, "\n\n".join(part for row in rows for part in as_function(*row)))
+
+
+def files() -> dict[Path, str]:
+    """Every file that is made, with its text."""
+    return {
+        NAMES: names(),
+        FOLDER / "vocabulary.pyi": vocabulary(),
+        **{FOLDER / f"{name}.pyi": of_functions(*row) for name, row in FUNCTIONS.items()},
+    }
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Write the types of Tensor's methods.")
-    parser.add_argument("--write", action="store_true", help=f"renew {STUB.name} and {NAMES.name}")
-    if parser.parse_args().write:
-        NAMES.write_text(names(), encoding="utf-8")
-        STUB.write_text(stub(), encoding="utf-8")
-    else:
-        print(stub(), end="")
+    parser = argparse.ArgumentParser(description="Write the types of methods and functions.")
+    parser.add_argument("--write", action="store_true", help="renew the files")
+    write = parser.parse_args().write
+    for path, text in files().items():
+        if write:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            print(f"{path} is not current")
 
 
 if __name__ == "__main__":

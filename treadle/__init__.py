@@ -39,6 +39,7 @@ from treadle.tools.debug import explain
 if TYPE_CHECKING:  # who uses these loads them: LATE
     from treadle import fft, linalg, nn, special
     from treadle.captured import jit
+    from treadle.functions import *  # noqa: F403
     from treadle.kernels import custom_kernel, custom_monoid
     from treadle.standard import (
         Device,
@@ -96,18 +97,20 @@ _MODULES = {
 LATE = {name: module for module, names in _MODULES.items() for name in names.split() or [module]}
 
 
-def __getattr__(name: str) -> Any:
-    """What is made or loaded when it is first used: the names in LATE, and the functions of the
-    table of public names, as `treadle.exp(x)`."""
-    if name in LATE:
-        module = extras.load(f"{__name__}.{LATE[name]}")
-        made = module if name == LATE[name] else getattr(module, name)
-    elif name in NAMESPACE:
-        made = methods.function(name)
-    else:
-        raise elsewhere.of_module(name)
-    globals()[name] = made
-    return made
+if not TYPE_CHECKING:  # to type checkers, what is not named above is not there
+
+    def __getattr__(name: str) -> Any:
+        """What is made or loaded when it is first used: the names in LATE, and the functions of the
+        table of public names, as `treadle.exp(x)`."""
+        if name in LATE:
+            module = extras.load(f"{__name__}.{LATE[name]}")
+            made = module if name == LATE[name] else getattr(module, name)
+        elif name in NAMESPACE:
+            made = methods.function(name)
+        else:
+            raise elsewhere.of_module(name)
+        globals()[name] = made
+        return made
 
 
 def __dir__() -> list[str]:

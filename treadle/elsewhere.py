@@ -1,12 +1,16 @@
-"""Names that people bring from PyTorch and that are something else here: what to write instead.
+"""Names and arguments that people bring from PyTorch and that are something else here: what to
+write instead.
 
-They stand in a message only: none of them is an attribute (`hasattr` is False).
+The names stand in a message only: none of them is an attribute (`hasattr` is False).
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable, Container
+from functools import wraps
+from types import CodeType
+from typing import Any, TypeVar, cast
 
 from treadle.graph.public import METHODS
 
@@ -92,6 +96,74 @@ OF_PARTS = {
         "conv_tbc": "x.permute(1, 2, 0).conv1d(weight.permute(2, 1, 0))",
     },
 }
+
+_ANY = (None, False, True)
+# argument -> the values that ask for what is done anyway (a str: PyTorch's constant of that name,
+# too), and what to write for another
+OF_ARGUMENTS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "align_to_window": ((None,), "center=True or False"),
+    "capturable": (_ANY, ""),
+    "chunk_size": ((None,), "treadle.vmap of parts of the batch, and Tensor.cat"),
+    "differentiable": ((None, False), "the step as a function, and treadle.grad of it"),
+    "driver": ((None,), "nothing: there is one algorithm"),
+    "enable_nested_tensor": (_ANY, ""),
+    "foreach": (_ANY, ""),
+    "fused": (_ANY, ""),
+    "generator": ((None,), "treadle.manual_seed(n) before the draw, which takes its key then"),
+    "layout": ((None, "strided"), "nothing: every tensor is dense"),
+    "mask_check": (_ANY, ""),
+    "max_value": ((None,), "max_val"),
+    "memory_format": (
+        (None, "contiguous_format", "preserve_format"),
+        "nothing: how values lie in memory is chosen when a program is compiled",
+    ),
+    "min_value": ((None,), "min_val"),
+    "out": ((None,), "x[...] = the result, or x.assign(the result)"),
+    "out_dtype": ((None,), "the product of operands that are cast to that dtype"),
+    "pin_memory": ((None, False), "nothing: there is no copy to a device that it would speed up"),
+    "reduce": ((None,), "reduction='mean', 'sum' or 'none'"),
+    "size_average": ((None,), "reduction='mean', 'sum' or 'none'"),
+    "to": ((), "low= and high="),
+    "unbiased": ((), "correction=1 for unbiased=True, 0 for False"),
+}
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def without_foreign(name: str, named: dict[str, Any], own: Container[str]) -> dict[str, Any]:
+    """The keyword arguments of a call, without those that only PyTorch's function has and that ask
+    for what is done anyway. NotImplementedError says what to write for any other value.
+
+    own: the arguments that our function `name` has.
+    """
+    foreign = [key for key in named if key not in own and key in OF_ARGUMENTS]
+    if not foreign:
+        return named
+    for key in foreign:
+        same, instead = OF_ARGUMENTS[key]
+        value = named[key]
+        word = str(value).removeprefix("torch.") if type(value).__module__ == "torch" else value
+        if not any(type(word) is type(each) and word == each for each in same):
+            shown = repr(value) if isinstance(value, bool | int | str) else "(..)"
+            raise NotImplementedError(f"{name}: {key}={shown} is not there: write {instead}")
+    return {key: value for key, value in named.items() if key not in foreign}
+
+
+def as_pytorch(function: F) -> F:
+    """A function, or a class's `__init__`, to which the arguments in OF_ARGUMENTS may be given, and
+    its first as `input`."""
+    code: CodeType = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    own = [each for each in code.co_varnames[:count] if each != "self"]
+    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+
+    @wraps(function)
+    def run(*args: Any, **named: Any) -> Any:
+        if "input" in named and own and "input" not in own:
+            named[own[0]] = named.pop("input")
+        return function(*args, **without_foreign(name, named, own))
+
+    return cast(F, run)
 
 
 def of_part(module: str, name: str) -> AttributeError:

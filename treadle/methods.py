@@ -118,6 +118,9 @@ def lift(entry: Public) -> Callable[..., Any]:
         bindings = NO_BINDINGS
         nodes = []
         is_complex = False
+        if named:
+            named = elsewhere.without_foreign(entry.name, named, entry.spellings)
+            args, named = entry.called(args, named)
         for arg in args:
             if isinstance(arg, Cell):
                 if arg.bindings:
@@ -183,10 +186,11 @@ def alike(entry: Public) -> Callable[..., Any]:
 
     @wraps(make)
     def run(
-        x: Any, *args: Any, device: str | None = None, requires_grad: bool = False, **named: Any
+        *args: Any, device: str | None = None, requires_grad: bool = False, **named: Any
     ) -> Any:
+        x = args[0] if args else named.get("input", named.get("x"))
         place = x.device if device is None and isinstance(x, Tensor) else device
-        return make(x, *args, device=place, requires_grad=requires_grad, **named)
+        return make(*args, device=place, requires_grad=requires_grad, **named)
 
     return run
 
@@ -262,6 +266,7 @@ def in_place(name: str) -> Callable[..., Tensor]:
     entry = METHODS[name]
     plain = KINDS[entry.kind](entry)
 
+    @wraps(plain)
     def run(self: Tensor, *args: Any, **named: Any) -> Tensor:
         result = plain(self, *args, **named)
         if result.dtype is dt.bool_ and entry.gradient == "int":
@@ -302,16 +307,19 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     return self.assign(Tensor(src).to(dtype=self.dtype, device=self.device))
 
 
+@elsewhere.as_pytorch
 def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
     """Put uniform random numbers from `low` up to `high` into this tensor. Returns it."""
     return _drawn_into(self, Tensor.uniform(self.shape, low=low, high=high))
 
 
+@elsewhere.as_pytorch
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Put normal random numbers of a mean and a deviation into this tensor. Returns it."""
     return _drawn_into(self, Tensor.normal(self.shape, mean=mean, std=std))
 
 
+@elsewhere.as_pytorch
 def exponential_(self: Tensor, lambd: float = 1.0) -> Tensor:
     """Put random waiting times of the rate `lambd` into this tensor. Returns it."""
     if lambd <= 0:
@@ -319,6 +327,7 @@ def exponential_(self: Tensor, lambd: float = 1.0) -> Tensor:
     return _drawn_into(self, (-Tensor.rand(self.shape)).log1p() / -lambd)
 
 
+@elsewhere.as_pytorch
 def bernoulli_(self: Tensor, p: Any = 0.5) -> Tensor:
     """Put 1 with the probability p (a number, or a tensor of them), else 0, into this tensor.
     Returns it."""

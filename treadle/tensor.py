@@ -312,12 +312,10 @@ class Tensor(Vocabulary, Cell):
         return printing.show(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        copy = Tensor(self.numpy(), dtype=self.dtype, device=self.device)
-        copy.requires_grad = self._requires_grad
-        return copy
+        return Tensor(self.numpy(), self.dtype, self.device, self._requires_grad)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self.numpy(), self.dtype, self.device, self._requires_grad)
+        return Tensor, (self.numpy(), self.dtype, self.device, self._requires_grad)
 
     # ---- writing ---------------------------------------------------------------------------------
     def assign(self, value: Any) -> Tensor:
@@ -442,10 +440,12 @@ class Tensor(Vocabulary, Cell):
         """Whether `backward` would leave a gradient here (or no gradient is involved)."""
         return self._requires_grad or not self.requires_grad
 
+    @elsewhere.as_pytorch
     def clone(self) -> Tensor:
         """The same value in memory of its own; gradients flow through."""
         return Tensor._of(ops.CONTIGUOUS(self.node), self.bindings)
 
+    @elsewhere.as_pytorch
     def contiguous(self) -> Tensor:
         """The same value; every tensor is contiguous in memory."""
         return Tensor._of(self.node, self.bindings)
@@ -536,6 +536,7 @@ class Tensor(Vocabulary, Cell):
         return build.const(1, self.dtype, self.node.shape)
 
     # ---- devices ---------------------------------------------------------------------------------
+    @elsewhere.as_pytorch
     def to(
         self,
         *where: Any,
@@ -584,6 +585,7 @@ class Tensor(Vocabulary, Cell):
         return self.to(device="CPU")
 
 
+@elsewhere.as_pytorch
 def tensor(
     data: Any,
     dtype: DType | str | None = None,
@@ -645,7 +647,3 @@ def read_number(
     cells = [Tensor._of(node, bindings) for node in (number, *others)]
     realize(cells)
     return int(cells[0].item()), tuple([cell.node for cell in cells[1:]])
-
-
-def _unpickle(array: np.ndarray, dtype: DType, device: str, requires_grad: bool) -> Tensor:
-    return Tensor(array, dtype=dtype, device=device, requires_grad=requires_grad)

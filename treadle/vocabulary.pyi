@@ -16,10 +16,7 @@ from treadle.graph.linalg.results import (
     TensorSVDResult,
     TriangularSolveResult,
 )
-from treadle.graph.results import (
-    MinMax,
-    ValuesIndices,
-)
+from treadle.graph.results import MinMax, ValuesIndices
 from treadle.graph.windows import Padding, Sizes
 from treadle.ir.dtype import DType
 from treadle.tensor import Tensor
@@ -716,11 +713,39 @@ class Vocabulary:
     ) -> Tensor:
         """`concatenate`, with the result put into this tensor. Returns it."""
 
+    @overload
     def cdist(self, x2: Array, p: builtins.float = 2.0, compute_mode: str | None = None) -> Tensor:
         """The p-norms of the differences of all pairs of rows: (.., m, k), (.., n, k) -> (.., m,
         n)."""
 
+    @overload
+    def cdist(
+        self, *, other: Array, p: builtins.float = 2.0, compute_mode: str | None = None
+    ) -> Tensor:
+        """The p-norms of the differences of all pairs of rows: (.., m, k), (.., n, k) -> (.., m,
+        n)."""
+
+    @overload
+    def cdist(
+        self, *, input2: Array, p: builtins.float = 2.0, compute_mode: str | None = None
+    ) -> Tensor:
+        """The p-norms of the differences of all pairs of rows: (.., m, k), (.., n, k) -> (.., m,
+        n)."""
+
+    @overload
     def cdist_(self, x2: Array, p: builtins.float = 2.0, compute_mode: str | None = None) -> Tensor:
+        """`cdist`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cdist_(
+        self, *, other: Array, p: builtins.float = 2.0, compute_mode: str | None = None
+    ) -> Tensor:
+        """`cdist`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cdist_(
+        self, *, input2: Array, p: builtins.float = 2.0, compute_mode: str | None = None
+    ) -> Tensor:
         """`cdist`, with the result put into this tensor. Returns it."""
 
     def ceil(self) -> Tensor:
@@ -995,18 +1020,49 @@ class Vocabulary:
     def cosh_(self) -> Tensor:
         """`cosh`, with the result put into this tensor. Returns it."""
 
+    @overload
     def cosine_embedding_loss(
-        self, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+        self, x2: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
     ) -> Tensor:
         """Of the cosine c between vectors of the last dimension: 1 - c where the target is 1,
-        max(0, c - margin) where it is -1. x: (vector,) or (batch, vector); target: () or
+        max(0, c - margin) where it is -1. x1: (vector,) or (batch, vector); target: () or
         (batch,)."""
 
+    @overload
+    def cosine_embedding_loss(
+        self, *, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """Of the cosine c between vectors of the last dimension: 1 - c where the target is 1,
+        max(0, c - margin) where it is -1. x1: (vector,) or (batch, vector); target: () or
+        (batch,)."""
+
+    @overload
+    def cosine_embedding_loss(
+        self, *, input2: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """Of the cosine c between vectors of the last dimension: 1 - c where the target is 1,
+        max(0, c - margin) where it is -1. x1: (vector,) or (batch, vector); target: () or
+        (batch,)."""
+
+    @overload
     def cosine_embedding_loss_(
-        self, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+        self, x2: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
     ) -> Tensor:
         """`cosine_embedding_loss`, with the result put into this tensor. Returns it."""
 
+    @overload
+    def cosine_embedding_loss_(
+        self, *, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """`cosine_embedding_loss`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cosine_embedding_loss_(
+        self, *, input2: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """`cosine_embedding_loss`, with the result put into this tensor. Returns it."""
+
+    @overload
     def cosine_similarity(
         self,
         x2: Array,
@@ -1018,12 +1074,59 @@ class Vocabulary:
         """The cosine of the angle between vectors along a dimension, whose norms are taken to be at
         least eps."""
 
+    @overload
+    def cosine_similarity(
+        self,
+        *,
+        other: Array,
+        dim: builtins.int = 1,
+        eps: builtins.float = 1e-08,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The cosine of the angle between vectors along a dimension, whose norms are taken to be at
+        least eps."""
+
+    @overload
+    def cosine_similarity(
+        self,
+        *,
+        input2: Array,
+        dim: builtins.int = 1,
+        eps: builtins.float = 1e-08,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """The cosine of the angle between vectors along a dimension, whose norms are taken to be at
+        least eps."""
+
+    @overload
     def cosine_similarity_(
         self,
         x2: Array,
         dim: builtins.int = 1,
         eps: builtins.float = 1e-08,
         *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`cosine_similarity`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cosine_similarity_(
+        self,
+        *,
+        other: Array,
+        dim: builtins.int = 1,
+        eps: builtins.float = 1e-08,
+        axis: builtins.int = ...,
+    ) -> Tensor:
+        """`cosine_similarity`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def cosine_similarity_(
+        self,
+        *,
+        input2: Array,
+        dim: builtins.int = 1,
+        eps: builtins.float = 1e-08,
         axis: builtins.int = ...,
     ) -> Tensor:
         """`cosine_similarity`, with the result put into this tensor. Returns it."""
@@ -1178,6 +1281,8 @@ class Vocabulary:
         *,
         dx: Operand | None = None,
         dim: builtins.int = -1,
+        input: Array | None = ...,
+        A: Array | None = ...,
         axis: builtins.int = ...,
     ) -> Tensor:
         """The areas of `trapezoid` up to each point but the first."""
@@ -1188,6 +1293,8 @@ class Vocabulary:
         *,
         dx: Operand | None = None,
         dim: builtins.int = -1,
+        input: Array | None = ...,
+        A: Array | None = ...,
         axis: builtins.int = ...,
     ) -> Tensor:
         """`cumulative_trapezoid`, with the result put into this tensor. Returns it."""
@@ -1352,7 +1459,20 @@ class Vocabulary:
     def dropout(self, p: builtins.float = 0.5, *, random_key: Any = ...) -> Tensor:
         """x with each element set to 0 with probability p, and the others divided by 1 - p."""
 
+    @overload
     def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts along the third dimension: so many equal ones, or ending at a list of indices."""
+
+    @overload
+    def dsplit(self, *, indices: Any) -> tuple[Tensor, ...]:
+        """Parts along the third dimension: so many equal ones, or ending at a list of indices."""
+
+    @overload
+    def dsplit(self, *, sections: Any) -> tuple[Tensor, ...]:
+        """Parts along the third dimension: so many equal ones, or ending at a list of indices."""
+
+    @overload
+    def dsplit(self, *, tensor_indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Parts along the third dimension: so many equal ones, or ending at a list of indices."""
 
     def dstack(*_tensors: Any, tensors: Any = ...) -> Tensor:
@@ -1783,8 +1903,9 @@ class Vocabulary:
         axis: builtins.int = ...,
         random_key: Any = ...,
     ) -> Tensor:
-        """A draw from the categorical distribution with logits x along a dimension, made smooth:
-        softmax((x + gumbel noise) / tau). hard: one-hot, with the derivative of the smooth one."""
+        """A draw from the categorical distribution with these logits along a dimension, made
+        smooth: softmax((logits + gumbel noise) / tau). hard: one-hot, with the derivative of the
+        smooth one."""
 
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """x, but 0 from -lambd to lambd; NaN stays NaN."""
@@ -1843,7 +1964,23 @@ class Vocabulary:
     ) -> Tensor:
         """`histc`, with the result put into this tensor. Returns it."""
 
+    @overload
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts along the second (of one dimension: the first) dimension: so many equal ones, or
+        ending at a list of indices."""
+
+    @overload
+    def hsplit(self, *, indices: Any) -> tuple[Tensor, ...]:
+        """Parts along the second (of one dimension: the first) dimension: so many equal ones, or
+        ending at a list of indices."""
+
+    @overload
+    def hsplit(self, *, sections: Any) -> tuple[Tensor, ...]:
+        """Parts along the second (of one dimension: the first) dimension: so many equal ones, or
+        ending at a list of indices."""
+
+    @overload
+    def hsplit(self, *, tensor_indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Parts along the second (of one dimension: the first) dimension: so many equal ones, or
         ending at a list of indices."""
 
@@ -1854,13 +1991,21 @@ class Vocabulary:
         """`hstack`, with the result put into this tensor. Returns it."""
 
     def huber_loss(
-        self, target: Array, reduction: str = "mean", delta: builtins.float = 1.0
+        self,
+        target: Array,
+        reduction: str = "mean",
+        delta: builtins.float = 1.0,
+        weight: Array | None = None,
     ) -> Tensor:
         """Of the difference d: d^2 / 2 where |d| <= delta, else delta * (|d| - delta/2). x and
-        target have one shape."""
+        target have one shape. weight: of that shape, what each counts; the mean is that of all."""
 
     def huber_loss_(
-        self, target: Array, reduction: str = "mean", delta: builtins.float = 1.0
+        self,
+        target: Array,
+        reduction: str = "mean",
+        delta: builtins.float = 1.0,
+        weight: Array | None = None,
     ) -> Tensor:
         """`huber_loss`, with the result put into this tensor. Returns it."""
 
@@ -2274,10 +2419,14 @@ class Vocabulary:
         """(values, indices): the k-th least element (from 1) along a dimension, and where it
         stands."""
 
-    def l1_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+    def l1_loss(
+        self, target: Array, reduction: str = "mean", weight: Array | None = None
+    ) -> Tensor:
         """The absolute differences. x and target have one shape (they do not broadcast)."""
 
-    def l1_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+    def l1_loss_(
+        self, target: Array, reduction: str = "mean", weight: Array | None = None
+    ) -> Tensor:
         """`l1_loss`, with the result put into this tensor. Returns it."""
 
     def layer_norm(
@@ -2698,13 +2847,39 @@ class Vocabulary:
     def mT(self) -> Tensor:
         """The last two dimensions exchanged."""
 
+    @overload
     def margin_ranking_loss(
-        self, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+        self, x2: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
     ) -> Tensor:
-        """max(0, -target * (x - other) + margin): target 1 wants x above `other`, -1 below."""
+        """max(0, -target * (x1 - x2) + margin): target 1 wants x1 above `x2`, -1 below."""
 
+    @overload
+    def margin_ranking_loss(
+        self, *, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """max(0, -target * (x1 - x2) + margin): target 1 wants x1 above `x2`, -1 below."""
+
+    @overload
+    def margin_ranking_loss(
+        self, *, input2: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """max(0, -target * (x1 - x2) + margin): target 1 wants x1 above `x2`, -1 below."""
+
+    @overload
     def margin_ranking_loss_(
-        self, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+        self, x2: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """`margin_ranking_loss`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def margin_ranking_loss_(
+        self, *, other: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """`margin_ranking_loss`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def margin_ranking_loss_(
+        self, *, input2: Array, target: Array, margin: builtins.float = 0.0, reduction: str = "mean"
     ) -> Tensor:
         """`margin_ranking_loss`, with the result put into this tensor. Returns it."""
 
@@ -3017,10 +3192,14 @@ class Vocabulary:
     def moveaxis_(self, source: Any, destination: Any) -> Tensor:
         """`moveaxis`, with the result put into this tensor. Returns it."""
 
-    def mse_loss(self, target: Array, reduction: str = "mean") -> Tensor:
+    def mse_loss(
+        self, target: Array, reduction: str = "mean", weight: Array | None = None
+    ) -> Tensor:
         """The squared differences. x and target have one shape (they do not broadcast)."""
 
-    def mse_loss_(self, target: Array, reduction: str = "mean") -> Tensor:
+    def mse_loss_(
+        self, target: Array, reduction: str = "mean", weight: Array | None = None
+    ) -> Tensor:
         """`mse_loss`, with the result put into this tensor. Returns it."""
 
     def msort(self) -> Tensor:
@@ -3432,6 +3611,7 @@ class Vocabulary:
     def pad_to(self, *_shape: Any, shape: Any = ..., size: Any = ...) -> Tensor:
         """With zeros added at the ends of dimensions up to a shape; None keeps a size."""
 
+    @overload
     def pairwise_distance(
         self,
         x2: Array,
@@ -3443,6 +3623,31 @@ class Vocabulary:
     ) -> Tensor:
         """The p-norm of x1 - x2 + eps along the last dimension."""
 
+    @overload
+    def pairwise_distance(
+        self,
+        *,
+        other: Array,
+        p: builtins.float = 2.0,
+        eps: builtins.float = 1e-06,
+        keepdim: builtins.bool = False,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The p-norm of x1 - x2 + eps along the last dimension."""
+
+    @overload
+    def pairwise_distance(
+        self,
+        *,
+        input2: Array,
+        p: builtins.float = 2.0,
+        eps: builtins.float = 1e-06,
+        keepdim: builtins.bool = False,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """The p-norm of x1 - x2 + eps along the last dimension."""
+
+    @overload
     def pairwise_distance_(
         self,
         x2: Array,
@@ -3450,6 +3655,30 @@ class Vocabulary:
         eps: builtins.float = 1e-06,
         keepdim: builtins.bool = False,
         *,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`pairwise_distance`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def pairwise_distance_(
+        self,
+        *,
+        other: Array,
+        p: builtins.float = 2.0,
+        eps: builtins.float = 1e-06,
+        keepdim: builtins.bool = False,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
+        """`pairwise_distance`, with the result put into this tensor. Returns it."""
+
+    @overload
+    def pairwise_distance_(
+        self,
+        *,
+        input2: Array,
+        p: builtins.float = 2.0,
+        eps: builtins.float = 1e-06,
+        keepdim: builtins.bool = False,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
         """`pairwise_distance`, with the result put into this tensor. Returns it."""
@@ -4260,8 +4489,16 @@ class Vocabulary:
         """`cross_entropy` of scores x (.., classes) and class ids y of the shape of x without the
         last dimension; samples with `ignore_index` do not count."""
 
+    @overload
     def split(
         self, split_size: Any, dim: builtins.int = 0, *, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
+        """The tensor in parts along a dimension: of `split_size` each (the last may be smaller), or
+        of the sizes in a list, which add up to the dimension's."""
+
+    @overload
+    def split(
+        self, *, split_size_or_sections: Any, dim: builtins.int = 0, axis: builtins.int = ...
     ) -> tuple[Tensor, ...]:
         """The tensor in parts along a dimension: of `split_size` each (the last may be smaller), or
         of the sizes in a list, which add up to the dimension's."""
@@ -4498,14 +4735,30 @@ class Vocabulary:
     def tanhshrink_(self) -> Tensor:
         """`tanhshrink`, with the result put into this tensor. Returns it."""
 
+    @overload
     def tensor_split(
-        self,
-        indices_or_sections: Any = None,
-        dim: builtins.int = 0,
-        *,
-        indices: Any = None,
-        sections: Any = None,
-        axis: builtins.int = ...,
+        self, indices_or_sections: Any, dim: builtins.int = 0, *, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
+        """Parts along a dimension: `indices_or_sections` of them, the first of one element more
+        where that does not divide; or parts that end where a list of indices says."""
+
+    @overload
+    def tensor_split(
+        self, *, indices: Any, dim: builtins.int = 0, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
+        """Parts along a dimension: `indices_or_sections` of them, the first of one element more
+        where that does not divide; or parts that end where a list of indices says."""
+
+    @overload
+    def tensor_split(
+        self, *, sections: Any, dim: builtins.int = 0, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
+        """Parts along a dimension: `indices_or_sections` of them, the first of one element more
+        where that does not divide; or parts that end where a list of indices says."""
+
+    @overload
+    def tensor_split(
+        self, *, tensor_indices_or_sections: Any, dim: builtins.int = 0, axis: builtins.int = ...
     ) -> tuple[Tensor, ...]:
         """Parts along a dimension: `indices_or_sections` of them, the first of one element more
         where that does not divide; or parts that end where a list of indices says."""
@@ -4607,6 +4860,8 @@ class Vocabulary:
         *,
         dx: Operand | None = None,
         dim: builtins.int = -1,
+        input: Array | None = ...,
+        A: Array | None = ...,
         axis: builtins.int = ...,
     ) -> Tensor:
         """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
@@ -4618,6 +4873,8 @@ class Vocabulary:
         *,
         dx: Operand | None = None,
         dim: builtins.int = -1,
+        input: Array | None = ...,
+        A: Array | None = ...,
         axis: builtins.int = ...,
     ) -> Tensor:
         """`trapezoid`, with the result put into this tensor. Returns it."""
@@ -4628,6 +4885,8 @@ class Vocabulary:
         *,
         dx: Operand | None = None,
         dim: builtins.int = -1,
+        input: Array | None = ...,
+        A: Array | None = ...,
         axis: builtins.int = ...,
     ) -> Tensor:
         """The area under y along a dimension by the trapezoidal rule, its points at x, or `dx`
@@ -4639,6 +4898,8 @@ class Vocabulary:
         *,
         dx: Operand | None = None,
         dim: builtins.int = -1,
+        input: Array | None = ...,
+        A: Array | None = ...,
         axis: builtins.int = ...,
     ) -> Tensor:
         """`trapz`, with the result put into this tensor. Returns it."""
@@ -4694,6 +4955,8 @@ class Vocabulary:
         eps: builtins.float = 1e-06,
         swap: builtins.bool = False,
         reduction: str = "mean",
+        *,
+        input: builtins.float = ...,
     ) -> Tensor:
         """max(0, d(anchor, positive) - d(anchor, negative) + margin) of `pairwise_distance`s."""
 
@@ -4706,6 +4969,8 @@ class Vocabulary:
         eps: builtins.float = 1e-06,
         swap: builtins.bool = False,
         reduction: str = "mean",
+        *,
+        input: builtins.float = ...,
     ) -> Tensor:
         """`triplet_margin_loss`, with the result put into this tensor. Returns it."""
 
@@ -4883,7 +5148,7 @@ class Vocabulary:
     def vdot_(self, other: Array) -> Tensor:
         """`vdot`, with the result put into this tensor. Returns it."""
 
-    def vecdot(self, other: Array, *, dim: builtins.int = -1, axis: builtins.int = ...) -> Tensor:
+    def vecdot(self, y: Array, *, dim: builtins.int = -1, axis: builtins.int = ...) -> Tensor:
         """The sum along one axis of the product; the other axes broadcast."""
 
     def view(
@@ -4909,7 +5174,20 @@ class Vocabulary:
     def reshape_as_(self, other: Array) -> Tensor:
         """`reshape_as`, with the result put into this tensor. Returns it."""
 
+    @overload
     def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts along the first dimension: so many equal ones, or ending at a list of indices."""
+
+    @overload
+    def vsplit(self, *, indices: Any) -> tuple[Tensor, ...]:
+        """Parts along the first dimension: so many equal ones, or ending at a list of indices."""
+
+    @overload
+    def vsplit(self, *, sections: Any) -> tuple[Tensor, ...]:
+        """Parts along the first dimension: so many equal ones, or ending at a list of indices."""
+
+    @overload
+    def vsplit(self, *, tensor_indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Parts along the first dimension: so many equal ones, or ending at a list of indices."""
 
     def vstack(*_tensors: Any, tensors: Any = ...) -> Tensor:

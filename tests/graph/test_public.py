@@ -63,13 +63,13 @@ def test_a_name_is_given_once():
     ],
 )
 def test_spellings(name, arguments, expected):
-    same(METHODS[name].function(tensor(X), **arguments), expected)
+    same(METHODS[name](tensor(X), **arguments), expected)
 
 
 def test_creation_by_keyword():
-    assert METHODS["zeros"].function(size=(2, 3)).shape == (2, 3)
-    assert METHODS["full"].function(shape=(2,), fill_value=1).shape == (2,)
-    assert METHODS["rand"].function(1, size=(4,)).shape == (4,)
+    assert METHODS["zeros"](size=(2, 3)).shape == (2, 3)
+    assert METHODS["full"](shape=(2,), fill_value=1).shape == (2,)
+    assert METHODS["rand"](1, size=(4,)).shape == (4,)
 
 
 def test_messages_of_python_use_the_public_name():
@@ -78,4 +78,4 @@ def test_messages_of_python_use_the_public_name():
     with pytest.raises(TypeError, match=r"gelu\(\) got an unexpected keyword argument 'fast'"):
         METHODS["gelu"].function(tensor(X), fast=True)
     with pytest.raises(TypeError, match="sum: dim and axis are one argument"):
-        METHODS["sum"].function(tensor(X), dim=0, axis=0)
+        METHODS["sum"](tensor(X), dim=0, axis=0)

@@ -374,15 +374,15 @@ def glu(x: Node, dim: int = -1) -> Node:
 
 @public("gumbel_softmax", source="PyTorch", kind="keyed")
 def gumbel_softmax(
-    x: Node,
+    logits: Node,
     tau: float = 1.0,
     hard: bool = False,
     dim: int = -1,
     *,
     random_key: Any = None,
 ) -> Node:
-    """A draw from the categorical distribution with logits x along a dimension, made smooth:
-    softmax((x + gumbel noise) / tau). hard: one-hot, with the derivative of the smooth one.
+    """A draw from the categorical distribution with these logits along a dimension, made smooth:
+    softmax((logits + gumbel noise) / tau). hard: one-hot, with the derivative of the smooth one.
 
     random_key: as of `dropout`. Source: Jang, Gu and Poole, "Categorical reparameterization with
     Gumbel-softmax", 2017.
@@ -392,7 +392,7 @@ def gumbel_softmax(
     """
     if not tau > 0:
         raise ValueError(f"gumbel_softmax: tau={tau!r} must be above 0")
-    x = as_float(x)
+    x = as_float(logits)
     axis = normalize_axis(dim, len(x.shape))
     wide = cast(x, x.dtype.accumulator)
     drawn = rand(random_key() if callable(random_key) else random_key, x.shape, dtype=wide.dtype)

@@ -124,13 +124,7 @@ def column_stack(*tensors: Any) -> Node:
 # ---- splitting -----------------------------------------------------------------------------------
 @public("tensor_split", source="PyTorch", kind="reads")
 def tensor_split(
-    x: Node,
-    indices_or_sections: Any = None,
-    dim: int = 0,
-    *,
-    indices: Any = None,
-    sections: Any = None,
-    read: Read,
+    x: Node, indices_or_sections: Any, dim: int = 0, *, read: Read
 ) -> tuple[Node, ...]:
     """Parts along a dimension: `indices_or_sections` of them, the first of one element more where
     that does not divide; or parts that end where a list of indices says. A tensor that says it is
@@ -139,10 +133,7 @@ def tensor_split(
     >>> Tensor([1, 2, 3]).tensor_split(2)
     (Tensor([1, 2]), Tensor([3]))
     """
-    given = [each for each in (indices_or_sections, indices, sections) if each is not None]
-    if len(given) != 1:
-        raise TypeError("tensor_split: give either a number of sections or indices")
-    parts = given[0]
+    parts = indices_or_sections
     if isinstance(parts, Node):
         if not parts.dtype.is_int or len(parts.shape) > 1:
             raise TypeError(

@@ -52,7 +52,7 @@ from treadle.ir.node import Node
 
 @public("ctc_loss", source="PyTorch")
 def ctc_loss(
-    x: Node,
+    log_probs: Node,
     targets: Node,
     input_lengths: Any,
     target_lengths: Any,
@@ -62,23 +62,24 @@ def ctc_loss(
 ) -> Node:
     """-log of the probability of the targets, summed over all ways to place them in time.
 
-    x: logarithms of probabilities, (time, batch, classes) or (time, classes). targets: class ids
-    without blanks, (batch, longest), or all of them one after another in one dimension. The lengths
-    are integers, one per sample (tensors or sequences). "mean" divides each loss by its number of
-    targets (at least 1) first. zero_infinity: samples whose targets do not fit in their time count
-    0, and have no derivative. One loop over the time in the program, and one back.
+    log_probs: logarithms of probabilities, (time, batch, classes) or (time, classes). targets:
+    class ids without blanks, (batch, longest), or all of them one after another in one dimension.
+    The lengths are integers, one per sample (tensors or sequences). "mean" divides each loss by its
+    number of targets (at least 1) first. zero_infinity: samples whose targets do not fit in their
+    time count 0, and have no derivative. One loop over the time in the program, and one back.
 
     >>> scores = Tensor.zeros(4, 1, 3).log_softmax(-1)
     >>> round(scores.ctc_loss(Tensor([[1, 2]]), [4], [2]).item(), 4)
     0.8432
     """
     check_reduction("ctc_loss", reduction)
+    x = log_probs
     if not x.dtype.is_float:
         raise TypeError(f"ctc_loss: the scores are {x.dtype}; they must be floating")
     if len(x.shape) not in (2, 3):
         raise ValueError(
-            f"ctc_loss: x has the shape {text(x.shape)}; it must be (time, batch, classes) or "
-            "(time, classes)"
+            f"ctc_loss: log_probs has the shape {text(x.shape)}; it must be (time, batch, classes) "
+            "or (time, classes)"
         )
     single = len(x.shape) == 2
     if single:

@@ -41,7 +41,7 @@ from treadle.graph.elementwise import (
 )
 from treadle.graph.floating import xlogy
 from treadle.graph.functions import exp, log, sqrt
-from treadle.graph.losses import alike, check_reduction, cross_entropy, reduced
+from treadle.graph.losses import alike, check_reduction, cross_entropy, each_weighted, reduced
 from treadle.graph.public import public
 from treadle.graph.reduction import norm
 from treadle.ir.dtype import DType, int64
@@ -81,9 +81,16 @@ def smooth_l1_loss(x: Node, target: Node, reduction: str = "mean", beta: float =
 
 
 @public("huber_loss", source="PyTorch")
-def huber_loss(x: Node, target: Node, reduction: str = "mean", delta: float = 1.0) -> Node:
+def huber_loss(
+    x: Node,
+    target: Node,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Node | None = None,
+) -> Node:
     """Of the difference d: d^2 / 2 where |d| <= delta, else delta * (|d| - delta/2). x and target
-    have one shape. ValueError unless delta is above 0. Source: Huber, 1964.
+    have one shape. weight: of that shape, what each counts; the mean is that
+    of all. ValueError unless delta is above 0. Source: Huber, 1964.
 
     >>> Tensor([0.5, 3.0]).huber_loss(Tensor([0.0, 0.0]), reduction="none")
     Tensor([0.125, 2.5  ])
@@ -95,7 +102,8 @@ def huber_loss(x: Node, target: Node, reduction: str = "mean", delta: float = 1.
     difference = sub(a, b)
     size = abs_(difference)
     near, far = mul(square(difference), 0.5), mul(sub(size, delta / 2), delta)
-    return _finished(where(le(size, delta), near, far), reduction, dtype)
+    losses = each_weighted("huber_loss", where(le(size, delta), near, far), weight)
+    return _finished(losses, reduction, dtype)
 
 
 @public("poisson_nll_loss", source="PyTorch")
@@ -285,16 +293,16 @@ def cdist(x1: Node, x2: Node, p: float = 2.0, compute_mode: str | None = None) -
 # ---- ranking and embeddings ----------------------------------------------------------------------
 @public("margin_ranking_loss", source="PyTorch")
 def margin_ranking_loss(
-    x: Node, other: Node, target: Node, margin: float = 0.0, reduction: str = "mean"
+    x1: Node, x2: Node, target: Node, margin: float = 0.0, reduction: str = "mean"
 ) -> Node:
-    """max(0, -target * (x - other) + margin): target 1 wants x above `other`, -1 below.
+    """max(0, -target * (x1 - x2) + margin): target 1 wants x1 above `x2`, -1 below.
 
     >>> x = Tensor([3.0])
     >>> x.margin_ranking_loss(Tensor([1.0]), Tensor([-1])).item()
     2.0
     """
     check_reduction("margin_ranking_loss", reduction)
-    dtype, (a, b, sign) = _together(x, other, target)
+    dtype, (a, b, sign) = _together(x1, x2, target)
     return _finished(_at_least_zero(add(mul(neg(sign), sub(a, b)), margin)), reduction, dtype)
 
 
@@ -321,22 +329,22 @@ def hinge_embedding_loss(
 
 @public("cosine_embedding_loss", source="PyTorch")
 def cosine_embedding_loss(
-    x: Node, other: Node, target: Node, margin: float = 0.0, reduction: str = "mean"
+    x1: Node, x2: Node, target: Node, margin: float = 0.0, reduction: str = "mean"
 ) -> Node:
     """Of the cosine c between vectors of the last dimension: 1 - c where the target is 1,
-    max(0, c - margin) where it is -1. x: (vector,) or (batch, vector); target: () or (batch,).
+    max(0, c - margin) where it is -1. x1: (vector,) or (batch, vector); target: () or (batch,).
 
     >>> x = Tensor([[1.0, 0.0]])
     >>> x.cosine_embedding_loss(Tensor([[0.0, 1.0]]), Tensor([1])).item()
     1.0
     """
     check_reduction("cosine_embedding_loss", reduction)
-    if len(target.shape) != len(x.shape) - 1:
+    if len(target.shape) != len(x1.shape) - 1:
         raise ValueError(
-            f"cosine_embedding_loss: x of shape {shapes.text(x.shape)} needs a target of one "
+            f"cosine_embedding_loss: x1 of shape {shapes.text(x1.shape)} needs a target of one "
             f"dimension less, not of shape {shapes.text(target.shape)}"
         )
-    dtype, (a, b) = _together(x, other)
+    dtype, (a, b) = _together(x1, x2)
     a, b = broadcast(a, b, name="cosine_embedding_loss")
     target = as_float(target)
     # as PyTorch has it: the squares are moved away from 0, and not the norms

@@ -79,29 +79,49 @@ def _weighted(name: str, losses: Node, weight: Node | None) -> Node:
     return result
 
 
+def each_weighted(name: str, losses: Node, weight: Node | None) -> Node:
+    """The losses times a weight of their shape."""
+    if weight is not None and not shapes.same_shape(weight.shape, losses.shape):
+        raise ValueError(
+            f"{name}: a weight of shape {shapes.text(weight.shape)} for a prediction of shape "
+            f"{shapes.text(losses.shape)}; they must be equal: expand it"
+        )
+    return losses if weight is None else mul(losses, cast(weight, losses.dtype))
+
+
+def _by_weight(name: str, losses: Node, weight: Node | None, reduction: str) -> Node:
+    """The losses as asked for, each times its weight; their mean divides by the sum of weights."""
+    count = None if weight is None else reduce("add", cast(weight, losses.dtype))
+    return reduced(each_weighted(name, losses, weight), reduction, count)
+
+
 # ---- regression ----------------------------------------------------------------------------------
 @public("mse_loss", source="PyTorch")
-def mse_loss(x: Node, target: Node, reduction: str = "mean") -> Node:
+def mse_loss(x: Node, target: Node, reduction: str = "mean", weight: Node | None = None) -> Node:
     """The squared differences. x and target have one shape (they do not broadcast).
+
+    weight: of the same shape, what each counts; their mean divides by the sum of weights.
 
     >>> Tensor([1.0, 5.0]).mse_loss(Tensor([2.0, 2.0])).item()
     5.0
     """
     check_reduction("mse_loss", reduction)
     a, b, dtype = alike("mse_loss", x, target)
-    return cast(reduced(square(sub(a, b)), reduction), dtype)
+    return cast(_by_weight("mse_loss", square(sub(a, b)), weight, reduction), dtype)
 
 
 @public("l1_loss", source="PyTorch")
-def l1_loss(x: Node, target: Node, reduction: str = "mean") -> Node:
+def l1_loss(x: Node, target: Node, reduction: str = "mean", weight: Node | None = None) -> Node:
     """The absolute differences. x and target have one shape (they do not broadcast).
+
+    weight: see `mse_loss`.
 
     >>> Tensor([1.0, 5.0]).l1_loss(Tensor([2.0, 2.0])).item()
     2.0
     """
     check_reduction("l1_loss", reduction)
     a, b, dtype = alike("l1_loss", x, target)
-    return cast(reduced(abs_(sub(a, b)), reduction), dtype)
+    return cast(_by_weight("l1_loss", abs_(sub(a, b)), weight, reduction), dtype)
 
 
 # ---- two classes ---------------------------------------------------------------------------------

@@ -187,19 +187,19 @@ def argwhere(x: Node, *, read: Read) -> Node:
 
 @public("where", source="Array API", method=False, namespace=True, kind="reads")
 def choose(
-    condition: Operand, x: Operand = None, y: Operand = None, *, read: Read
+    condition: Operand, x1: Operand = None, x2: Operand = None, *, read: Read
 ) -> Node | tuple[Node, ...]:
-    """x where the condition (bool) holds, else y; of a condition alone, where it holds: a tensor of
-    indices for each dimension, as `nonzero` gives them.
+    """x1 where the condition (bool) holds, else x2; of a condition alone, where it holds: a
+    tensor of indices for each dimension, as `nonzero` gives them.
 
     >>> treadle.where(Tensor([True, False]), 1, 2)
     Tensor([1, 2])
     """
-    if x is None and y is None:
+    if x1 is None and x2 is None:
         return _as_tuple(node_of(condition), read)
-    if x is None or y is None:
+    if x1 is None or x2 is None:
         raise TypeError("where: give the values of both cases, or of none")
-    return where(condition, x, y)
+    return where(condition, x1, x2)
 
 
 @public("where", source="PyTorch")

@@ -268,13 +268,13 @@ def tensordot(x: Node, other: Node, dims: Any = 2) -> Node:
 
 
 @public("vecdot", source="Array API", namespace=True)
-def vecdot(x: Node, other: Node, *, dim: int = -1) -> Node:
+def vecdot(x: Node, y: Node, *, dim: int = -1) -> Node:
     """The sum along one axis of the product; the other axes broadcast.
 
     >>> treadle.vecdot(Tensor([[1, 2], [3, 4]]), Tensor([10, 1]))
     Tensor([12, 34])
     """
-    a, b = operands(x, other)
+    a, b = operands(x, y)
     wide = a.dtype.accumulator
     return cast(reduce("add", mul(cast(a, wide), cast(b, wide)), dim), a.dtype)
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from inspect import cleandoc, unwrap
+from functools import cached_property
+from inspect import CO_VARARGS, cleandoc, unwrap
 from pathlib import Path
 from types import CodeType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from treadle.extras import load
 from treadle.graph.examples import EXAMPLES
@@ -30,9 +30,21 @@ SOURCES = ("PyTorch", "Array API", "NumPy", "tinygrad", "treadle")
 GRADIENTS = ("yes", "no", "int")
 # our name of an argument -> what else users call it
 SPELLINGS = {
+    "x": ("input", "A"),
+    "x1": ("input", "input1"),
+    "x2": ("other", "input2"),
+    "ids": ("input",),
+    "p": ("input",),
+    "A": ("input",),
+    "B": ("b", "other"),
+    "arrays": ("tensors",),
+    "split_size": ("split_size_or_sections",),
+    "indices_or_sections": ("indices", "sections", "tensor_indices_or_sections"),
     "dim": ("axis",),
+    "axis": ("dim",),
     "dims": ("dim", "axes", "axis"),
     "keepdim": ("keepdims",),
+    "keepdims": ("keepdim",),
     "shape": ("size",),
     "size": ("shape",),
     "dim0": ("axis0",),
@@ -46,7 +58,6 @@ SPELLINGS = {
     "end": ("stop",),
     "steps": ("num",),
 }
-_VARIADIC = 0x04  # the flag of a code object that has `*arguments`
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,6 +95,38 @@ class Public:
         if self.written is None:
             raise RuntimeError(f"{self.name}: {NOT_CURRENT}")
         return self.written
+
+    @cached_property
+    def spellings(self) -> dict[str, str]:
+        """What users may write for each argument -> its name."""
+        own = _arguments(self.function)
+        return {**other_spellings(self.function), **dict(zip(own, own))}
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The function, of nodes, whose keyword arguments may have another spelling."""
+        args, named = self.called(args, named)
+        return self.function(*args, **named)
+
+    def called(
+        self, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments by our names for them. What is taken as `*shape` or `*dims`, or by position
+        alone, may be given by that keyword."""
+        given: dict[str, str] = {}
+        for key in named:
+            own = self.spellings.get(key, key)
+            if own in given:
+                both = " and ".join(sorted((key, given[own]), key=own.__ne__))
+                raise TypeError(f"{self.name}: {both} are one argument; give one of them")
+            given[own] = key
+        values = {own: named[key] for own, key in given.items()}
+        code: CodeType = unwrap(self.function).__code__
+        for own in code.co_varnames[len(args) : code.co_posonlyargcount]:
+            if own in values:
+                args = (*args, values.pop(own))
+        if code.co_flags & CO_VARARGS and _arguments(self.function)[-1] in values:
+            args = (*args, values.pop(_arguments(self.function)[-1]))
+        return args, values
 
     @property
     def doc(self) -> str:
@@ -166,7 +209,7 @@ def public(
         described = Public(name, place, tables, source, gradient, kind, results, aliases)
         entry = EXPECTED.pop(described.row, described)
         file_under_its_names(entry)  # the file may lack it, or have an old row of that name
-        entry.written = _either_spelling(function, name)
+        entry.written = function
         return function
 
     return register
@@ -175,34 +218,13 @@ def public(
 def other_spellings(function: Callable[..., Any]) -> dict[str, str]:
     """What else users may write for the arguments of a function, each with our name for it."""
     arguments = _arguments(function)
-    pairs = {other: own for own in arguments for other in SPELLINGS.get(own, ())}
+    # (what two of them may be called is the first)
+    pairs = {other: own for own in reversed(arguments) for other in SPELLINGS.get(own, ())}
     return {other: own for other, own in pairs.items() if other not in arguments}
 
 
 def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
     """The names of a function's arguments; `*arguments` is the last."""
     code: CodeType = unwrap(function).__code__
-    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _VARIADIC)
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & CO_VARARGS)
     return code.co_varnames[:count]
-
-
-def _either_spelling(function: F, name: str) -> F:
-    """`function` that also takes the other spellings of its keyword arguments, and what it takes as
-    `*shape` or `*dims` by that keyword."""
-    ours = other_spellings(function)
-    starred = _arguments(function)[-1] if unwrap(function).__code__.co_flags & _VARIADIC else None
-    if not ours and starred is None:
-        return function
-
-    @wraps(function)
-    def either(*args: Any, **named: Any) -> Any:
-        for other in [key for key in named if key in ours]:
-            own = ours[other]
-            if own in named:
-                raise TypeError(f"{name}: {own} and {other} are one argument; give one of them")
-            named[own] = named.pop(other)
-        if starred in named:
-            args = (*args, named.pop(starred))
-        return function(*args, **named)
-
-    return cast(F, either)

@@ -118,7 +118,7 @@ def node_of(value: Any) -> Any:
 def elementwise(name: str, *args: Any, **named: Any) -> Any:
     """A public function on values. TypeError if it is not one of single elements."""
     nodes = [node_of(arg) for arg in args]
-    result = METHODS[name].function(*nodes, **{key: node_of(arg) for key, arg in named.items()})
+    result = METHODS[name](*nodes, **{key: node_of(arg) for key, arg in named.items()})
     parts = result if isinstance(result, tuple | list) else (result,)
     for part in parts:
         if not isinstance(part, Node) or part.shape or not _is_scalar(part, nodes):
@@ -491,7 +491,7 @@ def _extreme(name: str, on_indices: Callable[[Node, Node], Node], x: Any, y: Any
     first, second = index_of(x), index_of(y)
     if first is not None and second is not None:
         return Index(on_indices(first, second))
-    return Value(METHODS[name].function(*b.operands(node_of(x), node_of(y))))
+    return Value(METHODS[name](*b.operands(node_of(x), node_of(y))))
 
 
 def _ranges(over: Any) -> list[Range]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, ClassVar
 
+from treadle import elsewhere
 from treadle.nn import functional
 from treadle.nn.module import Module
 
@@ -48,10 +49,11 @@ class Applied(Module):
         cls.signature = inspect.Signature(parameters)
 
     def __init__(self, *args: Any, **settings: Any) -> None:
+        name = type(self).__name__
+        settings = elsewhere.without_foreign(name, settings, self.signature.parameters)
         try:
             given = self.signature.bind(*args, **settings)
         except TypeError as error:
-            name = type(self).__name__
             raise TypeError(f"{name}{self.signature}: {error}") from None
         given.apply_defaults()
         vars(self).update(given.arguments)

@@ -186,6 +186,9 @@ class ParameterDict(ModuleDict):
     ['scale']
     """
 
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+        super().__init__(parameters)
+
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, _parameter(value))
 

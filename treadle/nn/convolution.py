@@ -191,11 +191,14 @@ class _Transposed(_Convolution):
         groups: int = 1,
         bias: bool = True,
         dilation: Sizes = 1,
+        padding_mode: str = "zeros",
         device: str | None = None,
         dtype: Dtype = None,
     ) -> None:
         name = type(self).__name__
         _divides(name, groups, in_channels, out_channels)
+        if padding_mode != "zeros":
+            raise ValueError(f"{name}: padding_mode is 'zeros', not {padding_mode!r}")
         super().__init__(
             (in_channels, out_channels),
             (in_channels, out_channels // groups),
@@ -208,17 +211,43 @@ class _Transposed(_Convolution):
         self.padding = padding
         self.output_padding = _each(name, "output_padding", output_padding, self.count, 0)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
         convolve: Callable[..., Tensor] = getattr(x, f"conv_transpose{self.count}d")
         return convolve(
             self.weight,
             self.bias,
             self.stride,
             self.padding,
-            self.output_padding,
+            self.output_padding if output_size is None else self._missing(x, output_size),
             self.groups,
             self.dilation,
         )
+
+    def _missing(self, x: Tensor, output_size: Any) -> list[int]:
+        """The output_padding that makes the result as large as asked for: sizes of the spatial
+        dimensions, or of all. ValueError if a stride is too small for that."""
+        name = type(self).__name__
+        wanted = [int(size) for size in output_size]
+        if len(wanted) not in (self.count, x.ndim):
+            raise ValueError(
+                f"{name}: output_size={tuple(wanted)} needs {self.count} or {x.ndim} sizes for an "
+                f"x of shape {x.shape}"
+            )
+        padding = _each(name, "padding", self.padding, self.count, 0)
+        least = [
+            (size - 1) * s - 2 * p + d * (k - 1) + 1
+            for size, s, p, d, k in zip(
+                x.shape[-self.count :], self.stride, padding, self.dilation, self.kernel_size
+            )
+        ]
+        more = [size - low for size, low in zip(wanted[-self.count :], least)]
+        if not all(0 <= each < stride for each, stride in zip(more, self.stride)):
+            most = [low + stride - 1 for low, stride in zip(least, self.stride)]
+            raise ValueError(
+                f"{name}: output_size={tuple(wanted)} cannot be: for an x of shape {x.shape} it is "
+                f"from {tuple(least)} to {tuple(most)}"
+            )
+        return more
 
 
 class ConvTranspose1d(_Transposed):
@@ -226,6 +255,7 @@ class ConvTranspose1d(_Transposed):
 
     weight: (in_channels, out_channels / groups, ..). bias: (out_channels,), or None for bias=False.
     See `Tensor.conv_transpose1d` for stride, padding, output_padding and dilation.
+    Called with output_size, it takes the output_padding that gives these sizes.
     Source: PyTorch.
 
     >>> nn.ConvTranspose1d(3, 5, 3)(Tensor.ones(2, 3, 8)).shape
@@ -240,6 +270,7 @@ class ConvTranspose2d(_Transposed):
 
     weight: (in_channels, out_channels / groups, ..). bias: (out_channels,), or None for bias=False.
     See `Tensor.conv_transpose2d` for stride, padding, output_padding and dilation.
+    Called with output_size, it takes the output_padding that gives these sizes.
     Source: PyTorch.
 
     >>> nn.ConvTranspose2d(3, 5, 3)(Tensor.ones(2, 3, 8, 8)).shape
@@ -254,6 +285,7 @@ class ConvTranspose3d(_Transposed):
 
     weight: (in_channels, out_channels / groups, ..). bias: (out_channels,), or None for bias=False.
     See `Tensor.conv_transpose3d` for stride, padding, output_padding and dilation.
+    Called with output_size, it takes the output_padding that gives these sizes.
     Source: PyTorch.
 
     >>> nn.ConvTranspose3d(3, 5, 3)(Tensor.ones(2, 3, 4, 8, 8)).shape

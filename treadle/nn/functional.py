@@ -110,25 +110,25 @@ def upsample_bilinear(x: Tensor, size: Any = None, scale_factor: Any = None) -> 
 
 
 # ---- pairs ---------------------------------------------------------------------------------------
-def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x1 @ weight[k] @ x2 for every k, plus bias: (.., in1) and (.., in2) -> (.., out).
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input1 @ weight[k] @ input2 for every k, plus bias: (.., in1) and (.., in2) -> (.., out).
 
     weight: (out, in1, in2). bias: (out,). ValueError for shapes that do not fit.
     """
-    if weight.ndim != 3 or x1.shape[:-1] != x2.shape[:-1]:
+    if weight.ndim != 3 or input1.shape[:-1] != input2.shape[:-1]:
         raise ValueError(
-            f"bilinear: x1 {x1.shape} and x2 {x2.shape} must agree but for the last dimension, and "
-            f"weight be (out, in1, in2), not {weight.shape}"
+            f"bilinear: input1 {input1.shape} and input2 {input2.shape} must agree but for the "
+            f"last dimension, and weight be (out, in1, in2), not {weight.shape}"
         )
-    if (x1.shape[-1], x2.shape[-1]) != weight.shape[1:]:
+    if (input1.shape[-1], input2.shape[-1]) != weight.shape[1:]:
         raise ValueError(
-            f"bilinear: x1 {x1.shape} and x2 {x2.shape} do not fit a weight (out, in1, in2) of "
-            f"shape {weight.shape}"
+            f"bilinear: input1 {input1.shape} and input2 {input2.shape} do not fit a weight "
+            f"(out, in1, in2) of shape {weight.shape}"
         )
     outputs, first, second = weight.shape
     rows = weight.permute(0, 2, 1).reshape(outputs * second, first)
-    mapped = x1.linear(rows).reshape(*x1.shape[:-1], outputs, second)
-    result: Tensor = (mapped @ x2.unsqueeze(-1)).squeeze(-1)
+    mapped = input1.linear(rows).reshape(*input1.shape[:-1], outputs, second)
+    result: Tensor = (mapped @ input2.unsqueeze(-1)).squeeze(-1)
     return result if bias is None else result + bias
 
 
@@ -171,3 +171,10 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
         raise ValueError(f"pdist: x of shape {x.shape} must be (rows, features)")
     first, second = Tensor.triu_indices(x.shape[0], x.shape[0], 1)
     return (x[first] - x[second]).norm(p, dim=-1)
+
+
+for _function in (
+    *OWN, unfold, fold, upsample, upsample_nearest, upsample_bilinear, bilinear,
+    triplet_margin_with_distance_loss, pdist,
+):  # fmt: skip
+    globals()[_function.__name__] = elsewhere.as_pytorch(_function)

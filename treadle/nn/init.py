@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from treadle import elsewhere
 from treadle.tensor import Tensor, no_grad
 
 _GAINS = {
@@ -34,6 +35,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
+@elsewhere.as_pytorch
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """Fill a tensor with uniform numbers from a up to b.
 
@@ -43,6 +45,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     return _fill(tensor, Tensor.uniform(tensor.shape, low=a, high=b, dtype=tensor.dtype))
 
 
+@elsewhere.as_pytorch
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Fill a tensor with normal numbers.
 
@@ -81,6 +84,7 @@ def ones_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 1)
 
 
+@elsewhere.as_pytorch
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Uniform in -a .. a for a = gain*sqrt(6/(fan_in + fan_out)).
 
@@ -94,6 +98,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     return uniform_(tensor, -bound, bound)
 
 
+@elsewhere.as_pytorch
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Normal with the standard deviation gain*sqrt(2/(fan_in + fan_out)); see `xavier_uniform_`.
 
@@ -103,6 +108,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(_fans(tensor))))
 
 
+@elsewhere.as_pytorch
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
@@ -117,6 +123,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound)
 
 
+@elsewhere.as_pytorch
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
@@ -128,6 +135,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)))
 
 
+@elsewhere.as_pytorch
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
 ) -> Tensor:
@@ -145,6 +153,7 @@ def trunc_normal_(
     return _fill(tensor, values.clamp(a, b).to(dtype=tensor.dtype, device=tensor.device))
 
 
+@elsewhere.as_pytorch
 def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Fill a tensor, seen as a matrix of its first dimension by all others, with an orthogonal
     matrix (of orthogonal rows, or columns if there are fewer) times `gain`.
@@ -202,6 +211,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return _fill(tensor, Tensor(values, dtype=tensor.dtype, device=tensor.device))
 
 
+@elsewhere.as_pytorch
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
     """Fill a matrix with normal numbers, and put 0 into the share `sparsity` of each column.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from treadle import elsewhere
 from treadle.nn.containers import ModuleList, Sequential
 from treadle.nn.layers import Linear
 from treadle.nn.module import Module
@@ -60,6 +61,7 @@ class MultiLabelMarginLoss(Module):
     0.85
     """
 
+    @elsewhere.as_pytorch
     def __init__(self, reduction: str = "mean") -> None:
         if reduction not in REDUCTIONS:
             raise ValueError(

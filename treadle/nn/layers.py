@@ -71,8 +71,8 @@ class Bilinear(Module):
         self.weight = begin.drawn(bound, shape, dtype, device)
         self.bias = begin.drawn(bound, (out_features,), dtype, device) if bias else None
 
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return functional.bilinear(x1, x2, self.weight, self.bias)
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        return functional.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         bias = "" if self.bias is not None else ", bias=False"

@@ -32,8 +32,11 @@ class Module:
     _transient: frozenset[str] = frozenset()  # buffers that are not part of the state dict
 
     def __call__(self, *args: Any, **named: Any) -> Any:
+        forward = self.forward
+        if "input" in named:  # PyTorch's name of the first
+            forward = elsewhere.as_pytorch(forward)
         try:
-            return self.forward(*args, **named)
+            return forward(*args, **named)
         except AttributeError as error:
             # an array or a list for a tensor, which lacks its methods
             if any(error.obj is arg for arg in args if not isinstance(arg, Tensor | Module)):

@@ -16,7 +16,8 @@ class BatchNorm(Module):
     x: (batch, channels, ..). In training the moments are those of the batch, and running_mean and
     running_var move towards them by `momentum` (None: they become the average over all batches);
     in eval the running ones are used. track_running_stats=False: always those of the batch.
-    affine=False: no weight and bias. The running variance divides by one less than the count.
+    affine=False: no weight and bias; bias=False: no bias. The running variance divides by one less
+    than the count.
 
     A running statistic is a pending value until somebody needs it: `opt.step()` computes it along.
     Source: Ioffe and Szegedy, "Batch normalization", 2015.
@@ -36,13 +37,15 @@ class BatchNorm(Module):
         track_running_stats: bool = True,
         device: str | None = None,
         dtype: Dtype = None,
+        *,
+        bias: bool = True,
     ) -> None:
         begin.check_sizes(self, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         shape = (num_features,)
         self.weight = begin.filled(1, shape, dtype, device) if affine else None
-        self.bias = begin.filled(0, shape, dtype, device) if affine else None
+        self.bias = begin.filled(0, shape, dtype, device) if affine and bias else None
         tracked = track_running_stats
         self.running_mean = begin.buffer(0, shape, dtype, device) if tracked else None
         self.running_var = begin.buffer(1, shape, dtype, device) if tracked else None
@@ -116,7 +119,7 @@ class BatchNorm3d(BatchNorm):
 class InstanceNorm(Module):
     """Each channel of each sample with mean 0 and variance 1, times weight, plus bias.
 
-    x: (batch, channels, ..). affine=True: with weight and bias.
+    x: (batch, channels, ..). affine=True: with weight and bias; bias=False: without bias.
     track_running_stats=True: running_mean and running_var move by `momentum` in training, and are
     used in eval; else the moments are always those of the sample.
     Source: Ulyanov, Vedaldi and Lempitsky, "Instance normalization", 2016. The classes with a
@@ -137,13 +140,15 @@ class InstanceNorm(Module):
         track_running_stats: bool = False,
         device: str | None = None,
         dtype: Dtype = None,
+        *,
+        bias: bool = True,
     ) -> None:
         begin.check_sizes(self, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         shape = (num_features,)
         self.weight = begin.filled(1, shape, dtype, device) if affine else None
-        self.bias = begin.filled(0, shape, dtype, device) if affine else None
+        self.bias = begin.filled(0, shape, dtype, device) if affine and bias else None
         tracked = track_running_stats
         self.running_mean = begin.buffer(0, shape, dtype, device) if tracked else None
         self.running_var = begin.buffer(1, shape, dtype, device) if tracked else None
@@ -297,6 +302,8 @@ class GroupNorm(Module):
         affine: bool = True,
         device: str | None = None,
         dtype: Dtype = None,
+        *,
+        bias: bool = True,
     ) -> None:
         begin.check_sizes(self, num_groups=num_groups, num_channels=num_channels)
         if num_groups < 1 or num_channels % num_groups:
@@ -306,7 +313,7 @@ class GroupNorm(Module):
         self.num_groups, self.num_channels = num_groups, num_channels
         self.eps, self.affine = eps, affine
         self.weight = begin.filled(1, (num_channels,), dtype, device) if affine else None
-        self.bias = begin.filled(0, (num_channels,), dtype, device) if affine else None
+        self.bias = begin.filled(0, (num_channels,), dtype, device) if affine and bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)

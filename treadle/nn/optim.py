@@ -94,7 +94,8 @@ class Adam(Optimizer):
 
     mean and square are running means of the gradient and of its square, by betas, divided by
     1 - beta**step because they begin as 0. weight_decay: what is added to the gradient for each
-    unit of the parameter. amsgrad: use the greatest square so far. maximize: ascend.
+    unit of the parameter; decoupled_weight_decay: decay the parameter itself, as `AdamW`. amsgrad:
+    use the greatest square so far. maximize: ascend.
     Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015.
 
     >>> weight = Tensor([1.0], requires_grad=True)
@@ -103,8 +104,6 @@ class Adam(Optimizer):
     >>> round(weight.item(), 4)
     0.5
     """
-
-    decoupled = False  # whether decay acts on the parameter and not on the gradient
 
     def __init__(
         self,
@@ -116,10 +115,11 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        decoupled_weight_decay: bool = False,
     ) -> None:
         settings = {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-            "maximize": maximize,
+            "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay,
         }  # fmt: skip
         super().__init__(params, settings)
 
@@ -142,7 +142,7 @@ class Adam(Optimizer):
         numbers: State,
     ) -> tuple[Tensor, State]:
         beta1, beta2 = group["betas"]
-        if self.decoupled:
+        if group["decoupled_weight_decay"]:
             step = -gradient if group["maximize"] else gradient
             parameter = parameter * (1 - rate * group["weight_decay"])
         else:
@@ -170,8 +170,6 @@ class AdamW(Adam):
     0.495
     """
 
-    decoupled = True
-
     def __init__(
         self,
         params: Iterable[Any],
@@ -183,4 +181,13 @@ class AdamW(Adam):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            maximize=maximize,
+            decoupled_weight_decay=True,
+        )

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from treadle import elsewhere
 from treadle.engine import trace
 from treadle.engine.cell import Cell, pending_assigns
 from treadle.engine.realize import realize
@@ -70,6 +71,11 @@ class Optimizer:
 
     counts_steps = False
     numbers_in_state: tuple[str, ...] = ("step",)
+
+    def __init_subclass__(cls) -> None:
+        """`foreach`, `fused`, `capturable`, `differentiable` may be given to every optimizer."""
+        if "__init__" in vars(cls):
+            cls.__init__ = elsewhere.as_pytorch(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, (Tensor, Mapping)) or not isinstance(params, Iterable):

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from treadle import elsewhere
 from treadle.nn import begin, init
 from treadle.nn.attention import multi_head_attention_forward
 from treadle.nn.begin import Dtype
@@ -295,7 +296,7 @@ class TransformerDecoderLayer(_Layer):
 class _Stack(Module):
     """`num_layers` copies of a layer, and perhaps a norm at the end."""
 
-    def __init__(self, layer: Module, num_layers: int, norm: Module | None = None) -> None:
+    def _hold(self, layer: Module, num_layers: int, norm: Module | None) -> None:
         begin.check_sizes(self, num_layers=num_layers)
         self.layers = ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
@@ -315,6 +316,10 @@ class TransformerEncoder(_Stack):
     (5, 1, 8)
     """
 
+    @elsewhere.as_pytorch
+    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        self._hold(encoder_layer, num_layers, norm)
+
     def forward(
         self,
         src: Tensor,
@@ -333,6 +338,9 @@ class TransformerDecoder(_Stack):
     >>> layers(Tensor.ones(5, 1, 8), Tensor.ones(6, 1, 8)).shape
     (5, 1, 8)
     """
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        self._hold(decoder_layer, num_layers, norm)
 
     def forward(
         self,

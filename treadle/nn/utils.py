@@ -26,6 +26,7 @@ def __getattr__(name: str) -> Any:
     raise elsewhere.of_part("treadle.nn.utils", name)
 
 
+@elsewhere.as_pytorch
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor],
     max_norm: float,
@@ -58,6 +59,7 @@ def clip_grad_norm_(
     return total
 
 
+@elsewhere.as_pytorch
 def get_total_norm(
     tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Tensor:
@@ -76,6 +78,7 @@ def get_total_norm(
     return total
 
 
+@elsewhere.as_pytorch
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor
 ) -> None:
@@ -94,6 +97,7 @@ def clip_grads_with_norm_(
         _scale(_gradients(parameters), max_norm, total_norm)
 
 
+@elsewhere.as_pytorch
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
     """Bring every element of the gradients into -clip_value .. clip_value. Source: PyTorch.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
+from treadle import elsewhere
 from treadle.engine.cell import NO_BINDINGS, bind, pending_assigns
 from treadle.engine.failure import note
 from treadle.engine.inside import Key, Scope, inside
@@ -28,6 +29,7 @@ _OF_EXAMPLES = 1 << 63  # the counters from here on give the keys of examples; d
 _UNSET: Any = object()
 
 
+@elsewhere.as_pytorch
 def vmap(
     f: Callable[..., Any],
     in_axes: Any = 0,

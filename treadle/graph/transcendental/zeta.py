@@ -58,15 +58,15 @@ def _summed(s: Operand, q: Node) -> Node:
 
 
 @public("zeta", source="PyTorch", method=False, special=True)
-def zeta(x: Operand, q: Operand) -> Node:
+def zeta(x: Operand, other: Operand) -> Node:
     """Hurwitz's zeta function, the sum of 1 / (q + k)**x over k = 0, 1 ..; Riemann's for q = 1.
 
-    inf at x = 1 and for q = 0, -1, -2 ..; NaN for x < 1 and for other q below 0.
+    other: q. inf at x = 1 and for q = 0, -1, -2 ..; NaN for x < 1 and for other q below 0.
 
     >>> treadle.special.zeta(Tensor([2.0]), 1.0)
     Tensor([1.6449339])
     """
-    first, second = floats(x, q)
+    first, second = floats(x, other)
     wide = first.dtype.accumulator
     s, a = cast(first, wide), cast(second, wide)
     defined = alu(ops.AND, lt(1, s), lt(0, a))
