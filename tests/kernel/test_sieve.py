@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kernels import CPU, buffer, check, load, ranges, reduce, sink, store
 
@@ -74,6 +74,8 @@ def test_what_is_no_sieve_says_so() -> None:
     st.integers(1, 5), st.integers(1, 9), st.integers(1, 20), st.integers(1, 5),
     st.integers(0, 3), st.integers(2, 3), st.integers(0, 2),
 )  # fmt: skip
+@example(1, 1, 2, 4, 1, 2, 2)  # trimmed after it was staged
+@example(1, 1, 2, 4, 2, 2, 2)  # trimmed, and not staged
 def test_sieved_sums_mean_the_same(
     channels: int, size: int, outputs: int, width: int, pad: int, stride: int, more: int
 ) -> None:

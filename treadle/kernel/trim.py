@@ -18,6 +18,7 @@ from treadle.kernel.actions import legal
 from treadle.kernel.bound import inlined
 from treadle.kernel.build import substituted
 from treadle.kernel.kernel import Kernel, Leaf, ScheduleError, Stmt
+from treadle.kernel.layout import layouts
 from treadle.kernel.plan import Plan
 
 
@@ -43,10 +44,17 @@ class Trim:
         if count is index.as_node(leaf.extent):
             raise ScheduleError(f"every point of {leaf.name} counts for {users[0].name}")
         changed = replace(leaf, extent=index.dim(count))
-        statement = substituted(users[0], {leaf.node: index.add(first, changed.node)})
-        whole = replace(owner, extent=changed.extent, value=changed.node)
-        made = replace(kernel, ranges={**kernel.ranges, owner.name: whole})
-        return legal(made.with_statement(statement).with_leaves(changed))
+        moved = {leaf.node: index.add(first, changed.node)}
+        statement = substituted(users[0], moved)
+        ranges = {  # the parts of a fused or a sieved range are over it
+            name: replace(part, value=index.substitute(part.value, moved))
+            for name, part in kernel.ranges.items()
+        }
+        ranges[owner.name] = replace(owner, extent=changed.extent, value=changed.node)
+        made = replace(kernel, ranges=ranges)
+        made = legal(made.with_statement(statement).with_leaves(changed))
+        layouts(made)  # what was staged along the range may not be found any more
+        return made
 
 
 def trim_sums(plan: Plan, name: str) -> None:
@@ -74,8 +82,8 @@ def _limits(kernel: Kernel, leaf: Leaf, statement: Stmt) -> tuple[Node, Node]:
         if factor not in (1, -1):
             continue
         rest = index.sub(difference, index.mul(factor, leaf.node))
-        if any(atom.op is not ops.RANGE for _, atom in index.terms(rest)[1]):
-            continue  # a remainder or a quotient: its bounds and the leaf's go together
+        if rest.free & leaf.bit:
+            continue  # in a remainder or a quotient, too: this is no limit of the leaf
         outer, inner = index.split(rest, inside)
         least = index.add(outer, index.bounds(inner)[0])
         if factor == 1:  # leaf + rest < 0
