@@ -160,7 +160,7 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
             if any(a.free & bits and a.free & ~bits for _, a in index.terms(offset)[1]):
                 raise ScheduleError(f"where {name} is used jumps with the loops around it")
         if len({index.sub(offset, layout.inside(offset)) for offset in offsets}) > 1:
-            raise ScheduleError(f"{name} is used at places that move apart with the loops around it")
+            raise ScheduleError(f"the places of {name} move apart with the loops around it")
         offsets = {layout.inside(offset) for offset in offsets}
         layout = replace(layout, size=max(1, *(index.bounds(i)[1] + 1 for i in offsets)))
     for offset in offsets:
