@@ -60,6 +60,7 @@ FLOORS: dict[str, int] = {
     "treadle.standard": FACE,
     "treadle.methods": FACE,
     "treadle.precision": FACE,
+    "treadle.rearranging": FACE,
     "treadle.printing": FACE,
     "treadle.elsewhere": FACE,
     "treadle.checks": FACE,

@@ -8,7 +8,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from treadle import elsewhere, extras, methods  # methods gives Tensor its methods
+from treadle import elsewhere, extras, methods, rearranging  # methods gives Tensor its methods
 from treadle.dims import Variable
 from treadle.engine.trace import JitError
 from treadle.generator import manual_seed
@@ -71,6 +71,8 @@ if TYPE_CHECKING:  # who uses these loads them: LATE
         vmap,
         while_loop,
     )
+
+rearranging.attach()
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
