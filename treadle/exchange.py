@@ -14,7 +14,8 @@ import numpy as np
 from treadle import convert, dims
 from treadle.engine import device as devices
 from treadle.engine.realize import LOCK, realize
-from treadle.engine.storage import ALIGNMENT, Buffer, memory
+from treadle.engine.storage import Buffer, memory
+from treadle.host import ALIGNMENT
 from treadle.ir import dtype as dt
 from treadle.ir.node import Node
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from treadle import config
 
+ALIGNMENT = 64  # bytes: a cache line and the widest vector
+PAGE = 4096  # bytes
 MOST_THREADS = 32  # a phase of a program is cut into at most so many chunks
 _CACHES = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}  # level -> bytes where the system does not tell
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -41,6 +43,23 @@ def cache_bytes(directory: str = "/sys/devices/system/cpu/cpu0/cache") -> tuple[
         except (OSError, ValueError):  # a virtual machine may hide any of these
             continue
     return sizes[1], sizes[2], sizes[3]
+
+
+def alignment(nbytes: int) -> int:
+    """What divides the address of an array of so many bytes: 64, or a page where little is lost.
+
+    A processor compares a load with the stores before it by their places in a page alone. If a
+    result begins 64 bytes behind its operand, as blocks of 2^n bytes in a row do, each load waits
+    for the store before it: exp of 64 MiB took 33 ms instead of 11. From equal places, loads are
+    ahead of the stores that look like them.
+    """
+    return PAGE if nbytes >= 16 * PAGE else ALIGNMENT
+
+
+def place(offset: int, nbytes: int) -> int:
+    """The first address (or offset from one) that is not below `offset` and where an array of so
+    many bytes may begin."""
+    return offset + -offset % alignment(nbytes)
 
 
 def memory_bytes(limit: str = "/sys/fs/cgroup/memory.max") -> int:

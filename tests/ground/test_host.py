@@ -41,3 +41,8 @@ def test_caches(tmp_path: Path) -> None:
     (tmp_path / "index7").mkdir()  # one that tells nothing
     assert host.cache_bytes(str(tmp_path)) == (48 << 10, 2 << 20, 32 << 20)
     assert host.cache_bytes(str(tmp_path / "missing")) == (32 << 10, 1 << 20, 32 << 20)
+
+
+def test_large_arrays_begin_at_a_page() -> None:
+    assert [host.place(offset, 100) for offset in (0, 1, 64, 65)] == [0, 64, 64, 128]
+    assert [host.place(offset, 1 << 20) for offset in (0, 64, 4096)] == [0, 4096, 4096]

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from treadle import Tensor, Variable
-from treadle.engine.storage import ALIGNMENT, Allocator
+from treadle.engine.storage import Allocator
+from treadle.host import ALIGNMENT
 
 ZONE = 4096  # bytes on either side of a buffer
 MARK = 0xFF  # NaN in every float dtype

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 from running import Inputs, agree, distinct, kernels, leaf
 
+from treadle import host
 from treadle.backend.base import Target
 from treadle.graph import build as b
 from treadle.graph import linear, neural
@@ -38,7 +39,17 @@ def test_temporaries_share_memory_when_their_readers_are_done() -> None:
     temporaries = [info for info in plan.buffers if info.role == "temporary"]
     assert len(temporaries) == 11
     assert plan.arena == 2 * 8 * 8 * 8
-    assert all(info.offset % memory.ALIGNMENT == 0 for info in temporaries)
+    assert all(info.offset % host.ALIGNMENT == 0 for info in temporaries)
+
+
+def test_large_temporaries_begin_at_a_page() -> None:
+    arena = memory._Arena()
+    assert arena.allocate(0, 100) == 0
+    assert arena.allocate(1, 1 << 20) == host.PAGE
+    assert arena.allocate(2, 1000) == 128  # in what was left out
+    arena.free(1)
+    assert arena.allocate(3, 1 << 20) == host.PAGE
+    assert arena.size == (1 << 20) + host.PAGE
 
 
 def test_what_frees_memory_runs_early() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from treadle import config
+from treadle import config, host
 from treadle.engine import device as devices
 from treadle.engine import failure
 from treadle.engine.callgraph import CallGraph, GraphOfCalls, Origin
@@ -30,7 +30,7 @@ from treadle.engine.programs import find
 from treadle.engine.realize import realize
 from treadle.engine.recipe import Call, Recipe
 from treadle.engine.spare import Spare
-from treadle.engine.storage import ALIGNMENT, Buffer, memory
+from treadle.engine.storage import Buffer, memory
 from treadle.graph.places import INDEXING, all_below, put
 from treadle.ir import index
 from treadle.ir.node import Node, toposort
@@ -206,7 +206,6 @@ class Captured:
 
     def _number_temporaries(self) -> None:
         """One block of memory holds the arena and every scratch buffer of known size."""
-        size = -(-self.schedule.arena // ALIGNMENT) * ALIGNMENT
         kept = {slot for slot, _ in self.kept.sizes} if self.kept else set()
         placed = zip(self.program.temporary_slots, self.program.temporary_offsets, strict=True)
         slots, offsets = [], []
@@ -215,6 +214,7 @@ class Captured:
                 slots.append(slot)
                 offsets.append(offset)
         scratch, scratch_bytes = self.program.place_scratch(kept)
+        size = host.place(self.schedule.arena, scratch_bytes)
         slots += [slot for slot, _ in scratch]
         offsets += [size + offset for _, offset in scratch]
         size += scratch_bytes

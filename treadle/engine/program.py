@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treadle import config
+from treadle import config, host
 from treadle.backend.base import Backend
 from treadle.engine.compile import Compiler
-from treadle.engine.storage import ALIGNMENT, Buffer, memory
+from treadle.engine.storage import Buffer, memory
 from treadle.events import emit
 from treadle.ir import index, ops
 from treadle.ir.node import Node, toposort
@@ -205,9 +205,9 @@ class Program:
         for slot, size in self.scratch:
             if isinstance(size, int) and slot not in besides:
                 phase = self.phases[slot]
-                offset = ends.get(phase, 0)
+                offset = host.place(ends.get(phase, 0), size)
                 placed.append((slot, offset))
-                ends[phase] = offset + -(-size // ALIGNMENT) * ALIGNMENT
+                ends[phase] = offset + size
         return placed, max(ends.values(), default=0)
 
     def _launches(self, call: Call) -> list[Launched]:

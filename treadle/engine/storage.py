@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from treadle import host
+from treadle.host import ALIGNMENT
 from treadle.ir import ops
 from treadle.ir.dtype import DType
 from treadle.ir.node import Key, Node, Reference, Shape, leave
 
-ALIGNMENT = 64  # bytes: a cache line and the widest vector
 KEEP_BYTES = 4 << 30  # freed memory that is kept for reuse
 FIRST_SLOT = 1000  # normal forms number their leaves from 0: a leaf with a slot is none of those
 
@@ -55,7 +56,7 @@ class Allocator:
             self.kept -= size
             return waiting.pop()
         try:
-            raw = np.empty(size + ALIGNMENT, dtype=np.uint8)
+            raw = np.empty(size + host.alignment(size), dtype=np.uint8)
         except (MemoryError, ValueError):  # ValueError: more than an address can count
             self.in_use -= size
             self.clear()
@@ -64,7 +65,7 @@ class Allocator:
                 "tensors"
             ) from None
         address = raw.ctypes.data
-        start = -address % ALIGNMENT
+        start = host.place(address, size) - address
         return raw[start : start + size], address + start
 
     def give(self, memory: np.ndarray, address: int) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 
+from treadle.host import ALIGNMENT, place
 from treadle.ir import index
 from treadle.schedule.plan import BufferInfo, Item, Loop
-
-ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
 
 def nbytes(info: BufferInfo) -> int:
@@ -79,18 +78,22 @@ class _Arena:
 
     def allocate(self, number: int, size: int) -> int:
         size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
-        fitting = [(length, start) for start, length in self.gaps if length >= size]
+        fitting = [
+            (length, at) for at, length in self.gaps if place(at, size) + size <= at + length
+        ]
         if fitting:
-            length, start = min(fitting)
-            self.gaps.remove((start, length))
-            if length > size:
-                self._insert(start + size, length - size)
+            length, at = min(fitting)
+            self.gaps.remove((at, length))
         elif self.gaps and sum(self.gaps[-1]) == self.size:  # the last gap grows
-            start, _ = self.gaps.pop()
-            self.size = start + size
+            at, length = self.gaps.pop()
         else:
-            start = self.size
-            self.size += size
+            at, length = self.size, 0
+        start = place(at, size)
+        end = start + size
+        self.size = max(self.size, end)
+        for gap, rest in ((at, start - at), (end, at + length - end)):
+            if rest > 0:
+                self._insert(gap, rest)
         self.blocks[number] = start, size
         return start
 
