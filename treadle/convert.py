@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
+import sys
 import warnings
 from collections.abc import Iterator
 from functools import reduce
@@ -62,15 +63,16 @@ def to_node(data: Any, dtype: DType | None, device: str) -> Node:
     array: np.ndarray
     if isinstance(data, bytes | bytearray | memoryview):
         array = np.frombuffer(data, np.uint8)
-    elif isinstance(data, list | tuple):
+    elif isinstance(data, list | tuple | range):
         stored, own = from_lists(data, dtype)
         return leaf(stored, own, device)
     elif hasattr(data, "__array__") or hasattr(data, "__dlpack__"):
         array = as_array(data)
     else:
+        dense = ": write Tensor(x.toarray())" if hasattr(data, "toarray") else ""
         raise TypeError(
             "a Tensor is made from numbers, nested lists, bytes or arrays, not "
-            f"{type(data).__name__}"
+            f"{type(data).__name__}{dense}"
         )
     own = dt.from_numpy(array.dtype)
     node = leaf(np.asarray(array, dtype=own.storage), own, device)
@@ -79,7 +81,9 @@ def to_node(data: Any, dtype: DType | None, device: str) -> Node:
 
 def as_array(data: Any) -> np.ndarray:
     """The array of another library's object, by `__array__` or DLPack. TypeError if it does not
-    give one to NumPy: it may have a gradient, or a dtype that NumPy has not."""
+    give one to NumPy (it may have a gradient, or a dtype that NumPy has not), or if it has a mask.
+    """
+    refuse_mask(data)
     try:
         return np.asarray(data) if hasattr(data, "__array__") else np.from_dlpack(data)
     except Exception as error:
@@ -91,6 +95,16 @@ def as_array(data: Any) -> np.ndarray:
         else:
             advice = f"it does not become a NumPy array: {error}"
         raise TypeError(f"{what} cannot be read: {advice}") from None
+
+
+def refuse_mask(data: Any) -> None:
+    """TypeError for a masked array of NumPy's."""
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(data, masked.MaskedArray):
+        raise TypeError(
+            "a masked array: a tensor has no mask, so what is masked would count: give "
+            "array.filled(value), or array.data and array.mask as two tensors"
+        )
 
 
 def blob(address: int, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
@@ -141,7 +155,7 @@ def from_lists(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
 def _plain(item: Any, found: set[DType], depth: int = 0) -> Any:
     """Nested lists with arrays for Tensors. The dtypes of both are put into `found`. ValueError for
     more lists in lists than a tensor has dimensions."""
-    if isinstance(item, list | tuple):
+    if isinstance(item, list | tuple | range):
         if depth == MOST_DIMENSIONS:
             raise ValueError(
                 f"the lists are nested more than {MOST_DIMENSIONS} deep, or a list holds itself"
@@ -150,7 +164,8 @@ def _plain(item: Any, found: set[DType], depth: int = 0) -> Any:
     if isinstance(item, Cell):
         found.add(item.node.dtype)
         return np.asarray(item)
-    if isinstance(item, np.ndarray | np.generic):
+    if hasattr(item, "__array__"):
+        item = as_array(item)
         found.add(dt.from_numpy(item.dtype))
     return item
 

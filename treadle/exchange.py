@@ -89,6 +89,7 @@ def taken(x: Any, copy: bool | None = None) -> Node:
     """A leaf with another library's array, in its memory if that can be used."""
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__: write Tensor(x)")
+    convert.refuse_mask(x)
     kind, _ = where = x.__dlpack_device__()
     if kind != CPU[0]:
         raise BufferError(f"from_dlpack: memory of DLPack's device {where} is not the CPU's")

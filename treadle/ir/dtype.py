@@ -89,6 +89,14 @@ class DType:
         return _COMPUTE.get(self.name, _STORAGE[self.name])
 
     @property
+    def dtype(self) -> np.dtype:
+        """NumPy's dtype of this name: by this attribute NumPy takes ours for its own, as in
+        `np.zeros(2, dtype=treadle.float32)`. AttributeError where NumPy has none."""
+        if self.name in _COMPUTE or self.kind == "x":
+            raise AttributeError(f"NumPy has no dtype {self.name}")
+        return self.storage
+
+    @property
     def accumulator(self) -> DType:
         """The type in which sums of this type are carried: float32 for half, bfloat16, float8."""
         return float32.vec(self.lanes) if self.kind == "f" and self.bits <= 16 else self
@@ -317,11 +325,27 @@ def from_name(text: str) -> DType:
 
 def from_numpy(dtype: np.dtype) -> DType:
     """The type of a NumPy array. TypeError for what has no counterpart (object, str)."""
-    found = BY_NAME.get(np.dtype(dtype).newbyteorder("=").name)
-    if found is None or found.kind in "xv":
+    dtype = np.dtype(dtype)
+    found = BY_NAME.get(dtype.newbyteorder("=").name) if dtype.kind in "biufc" else None
+    if found is None:
         names = ", ".join(d.name for d in (*TENSOR_DTYPES, *COMPLEX))
-        raise TypeError(f"a NumPy array of dtype {dtype} has no treadle dtype; supported: {names}")
+        advice = _NUMBERS_OF.get(dtype.kind, "numbers")
+        raise TypeError(
+            f"a NumPy array of dtype {dtype} has no treadle dtype; supported: {names}: "
+            f"give {advice}"
+        )
     return found
+
+
+# kind of a NumPy dtype that has no counterpart -> which numbers may be meant
+_NUMBERS_OF = {
+    "O": "array.astype(float), if its objects are numbers",
+    "V": "one field, as in array['a']",
+    "M": "array.astype('int64'), the time since 1970 in its unit",
+    "m": "array.astype('int64'), the time in its unit",
+    "f": "array.astype('float64')",
+    "c": "array.astype('complex128')",
+}
 
 
 def to_compute(dtype: DType, stored: np.ndarray) -> np.ndarray:
