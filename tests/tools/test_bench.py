@@ -302,3 +302,11 @@ def test_the_list_of_commands_and_of_cases(capsys: pytest.CaptureFixture[str]) -
     assert "bench" in capsys.readouterr().out
     assert main(["bench", "--list", "decoder"]) == 0
     assert "decoder/gpt2/token" in capsys.readouterr().out
+
+
+def test_a_library_that_is_not_there_is_named_with_its_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("treadle.extras.is_installed", lambda package: False)
+    with pytest.raises(ValueError, match=r"torch_compile needs torch, .*: pip install torch"):
+        command.settings_of(command.options(["cold", "--torch-compile"]))

@@ -50,7 +50,8 @@ def options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="the folder of the run")
     for name in LIBRARIES:
         if name != "treadle":
-            parser.add_argument(f"--{name}", action="store_true", help=f"measure {name} beside it")
+            option = f"--{name.replace('_', '-')}"
+            parser.add_argument(option, action="store_true", help=f"measure {name} beside it")
     parser.add_argument("--blocks", type=int, help="blocks of calls for each library")
     parser.add_argument("--seconds", type=float, help="how long a block takes at least")
     parser.add_argument(
@@ -67,8 +68,11 @@ def settings_of(chosen: argparse.Namespace) -> Settings:
     base = QUICK if chosen.quick else FULL
     others = [name for name in LIBRARIES if getattr(chosen, name, False)]
     for name in others:
-        if not extras.is_installed(name):
-            raise ValueError(f"--{name} needs {name}, which is not installed: pip install {name}")
+        package = LIBRARIES[name].package
+        if not extras.is_installed(package):
+            raise ValueError(
+                f"{name} needs {package}, which is not installed: pip install {package}"
+            )
     turns = base.turns if chosen.blocks is None else chosen.blocks
     seconds = base.seconds if chosen.seconds is None else chosen.seconds
     if turns < 2 or seconds < 0:

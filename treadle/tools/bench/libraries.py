@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any, Protocol
@@ -14,10 +15,11 @@ Function = Callable[..., Any]
 
 
 class Library(Protocol):
-    """nn, optim, functional: its modules of these names. `captured` gives a function as it is
-    measured: when it returns, the work is done."""
+    """package: what has to be installed. nn, optim, functional: its modules of these names.
+    `captured` gives a function as it is measured: when it returns, the work is done."""
 
     name: str
+    package: str
     nn: Any
     optim: Any
     functional: Any
@@ -34,7 +36,7 @@ class Treadle:
     """treadle: functions are captured by `jit`, as users of speed do. Only its public names are
     used, so that older commits can be measured too."""
 
-    name = "treadle"
+    name = package = "treadle"
 
     def __init__(self) -> None:
         self.module = extras.load("treadle")
@@ -69,7 +71,7 @@ class Treadle:
 class Torch:
     """PyTorch, eager, with as many threads as treadle."""
 
-    name = "torch"
+    name = package = "torch"
 
     def __init__(self) -> None:
         self.module = extras.load("torch")
@@ -99,17 +101,27 @@ class Torch:
         return self.module.no_grad()
 
 
-class Tinygrad:
-    """tinygrad with its TinyJit. It has methods where PyTorch has functions, so it takes part in
-    the cases whose functions are methods of its tensors too."""
+class TorchCompile(Torch):
+    """PyTorch, functions compiled by `torch.compile` with its defaults."""
 
-    name = "tinygrad"
+    name = "torch_compile"
+
+    def captured(self, function: Function) -> Function:
+        made: Function = self.module.compile(function)
+        return made
+
+
+class Tinygrad:
+    """tinygrad with its TinyJit, on its CPU device if DEV names no other."""
+
+    name = package = "tinygrad"
 
     def __init__(self) -> None:
+        os.environ.setdefault("DEV", "CPU")
         self.module = extras.load("tinygrad")
         self.nn = self.module.nn
         self.optim = self.module.nn.optim
-        self.functional = _Methods(self.module.Tensor)
+        self.functional = _TinygradFunctions(self.module.Tensor)
 
     def version(self) -> str:
         return installed("tinygrad")
@@ -146,8 +158,8 @@ class Tinygrad:
         return self.module.Tensor.train(False)
 
 
-class _Methods:
-    """A module of functions made of the methods of a class."""
+class _TinygradFunctions:
+    """PyTorch's functions by tinygrad's methods; those below differ in arguments or defaults."""
 
     def __init__(self, owner: type) -> None:
         self._owner = owner
@@ -155,11 +167,33 @@ class _Methods:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._owner, name)
 
+    def linear(self, x: Any, weight: Any, bias: Any = None) -> Any:
+        return x.linear(weight.transpose(), bias)
 
-LIBRARIES: dict[str, Callable[[], Library]] = {
-    "treadle": Treadle,
-    "torch": Torch,
-    "tinygrad": Tinygrad,
+    def embedding(self, ids: Any, table: Any) -> Any:
+        return table[ids]
+
+    def layer_norm(self, x: Any, shape: Sequence[int], weight: Any, bias: Any) -> Any:
+        return x.layernorm(tuple(range(-len(shape), 0))) * weight + bias
+
+    def batch_norm(self, x: Any, mean: Any, variance: Any, weight: Any, bias: Any) -> Any:
+        return x.batchnorm(weight, bias, mean, (variance + 1e-5).rsqrt())
+
+    def conv2d(
+        self, x: Any, weight: Any, bias: Any, stride: int, padding: int, dilation: int = 1,
+        groups: int = 1,
+    ) -> Any:  # fmt: skip
+        return x.conv2d(weight, bias, groups, stride, dilation, padding)
+
+    def max_pool2d(self, x: Any, size: int, stride: int, padding: int) -> Any:
+        return x.max_pool2d((size, size), stride, padding=padding)
+
+    def gelu(self, x: Any) -> Any:
+        return x.gelu(approximate="none")
+
+
+LIBRARIES: dict[str, type[Library]] = {
+    library.name: library for library in (Treadle, Torch, TorchCompile, Tinygrad)
 }
 
 

@@ -74,7 +74,9 @@ def run_table(data: Data) -> str:
     of groups that have a target."""
     lines = [table([row for entry in data["cases"] for row in rows(entry)], HEADS)]
     lines += [line for entry in data["cases"] for line in cold(entry)]
-    for library in ("torch", "tinygrad"):
+    for library in dict.fromkeys(name for entry in data["cases"] for name in entry["libraries"]):
+        if library == "treadle":
+            continue
         ratios: dict[str, list[float]] = {}
         for entry in data["cases"]:
             libraries = entry["libraries"]

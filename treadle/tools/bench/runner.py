@@ -51,6 +51,8 @@ def child(case: Case, settings: Settings, place: Place, cache: Path) -> Data:
         "PYTHONDONTWRITEBYTECODE": "",
         "CACHE_DIR": str(cache),
         "TREADLE_CACHE_DIR": str(cache),
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "CACHEDB": str(cache / "tinygrad.db"),
     }
     try:
         found = subprocess.run(
@@ -92,8 +94,8 @@ def run_case(case: Case, settings: Settings, place: Place | None = None) -> Data
 
 
 def _cold(case: Case, settings: Settings, place: Place, cache: Path) -> Data:
-    """Fresh processes of each library in turns; treadle's with an empty disk cache, then with what
-    the first of the two left there. The very first process only makes bytecode."""
+    """Fresh processes of each library in turns, with an empty disk cache, then with what the first
+    of the two left there. The very first process only makes bytecode."""
     own = replace(settings, libraries=("treadle",))
     child(case, own, place, _new(cache, "unmeasured"))
     found: Data = {}
@@ -102,9 +104,8 @@ def _cold(case: Case, settings: Settings, place: Place, cache: Path) -> Data:
             one = replace(settings, libraries=(name,))
             empty = _new(cache, f"{name}{number}")
             seen = child(case, one, place, empty)[name]
-            if name == "treadle":
-                warm = child(case, one, place, empty)[name]
-                seen["cold"]["warm_disk_seconds"] = warm["blocks"][0][0]
+            warm = child(case, one, place, empty)[name]
+            seen["cold"]["warm_disk_seconds"] = warm["blocks"][0][0]
             found.setdefault(name, []).append(seen)
     return {name: merged(parts) for name, parts in found.items()}
 
