@@ -65,7 +65,7 @@ def say_name(error: Exception, name: str) -> None:
     message = str(error)
     head, _, rest = message.partition(": ")
     is_sign = name not in SIGNED and not any(map(str.isalnum, head))
-    is_other = head in METHODS and METHODS[head].name != METHODS.get(name, METHODS[head]).name
+    is_other = head in METHODS and head != name
     if rest and (is_sign or is_other):
         error.args = (f"{name}: {rest}", *error.args[1:])
     elif " " in head and name not in message:
@@ -108,8 +108,8 @@ def _sizes_read(
             size = error.node
 
 
-def lift(entry: Public) -> Callable[..., Any]:
-    """The function of a public name as it works on Tensors."""
+def lift(entry: Public, name: str) -> Callable[..., Any]:
+    """The function of a public name as it works on Tensors. name: what users call it here."""
     function = entry.function
     draws_indices = entry.kind == "keyed" and entry.gradient == "int"
 
@@ -119,7 +119,7 @@ def lift(entry: Public) -> Callable[..., Any]:
         nodes = []
         is_complex = False
         if named:
-            named = elsewhere.without_foreign(entry.name, named, entry.spellings)
+            named = elsewhere.without_foreign(name, named, entry.spellings)
             args, named = entry.called(args, named)
         for arg in args:
             if isinstance(arg, Cell):
@@ -146,25 +146,25 @@ def lift(entry: Public) -> Callable[..., Any]:
             except TensorForSize as size:
                 result = _sizes_read(entry, chosen, nodes, named, bindings, size.node)
         except (IndexError, OverflowError, TypeError, ValueError) as error:
-            say_name(error, entry.name)
+            say_name(error, name)
             raise
         except AttributeError as error:
             wrong = next((arg for arg in args if not isinstance(arg, (*OPERANDS, NoneType))), error)
             if wrong is error:
                 raise
             raise TypeError(
-                f"{entry.name}: expected a tensor, not a {type(wrong).__name__}: write Tensor(..)"
+                f"{name}: expected a tensor, not a {type(wrong).__name__}: write Tensor(..)"
             ) from None
-        note(entry.name, result, (*nodes, *named.values()), draws_indices)
+        note(name, result, (*nodes, *named.values()), draws_indices)
         return wrap(result, bindings)
 
-    run.__name__ = entry.name
+    run.__name__ = name
     return precision.as_asked(entry.name, run)
 
 
-def created(entry: Public) -> Callable[..., Any]:
+def created(entry: Public, name: str) -> Callable[..., Any]:
     """A function that makes a tensor from nothing."""
-    lifted = lift(entry)
+    lifted = lift(entry, name)
 
     @wraps(lifted)
     def run(
@@ -180,9 +180,9 @@ def created(entry: Public) -> Callable[..., Any]:
     return run
 
 
-def alike(entry: Public) -> Callable[..., Any]:
+def alike(entry: Public, name: str) -> Callable[..., Any]:
     """A function that makes a tensor in the likeness of another, and on its device."""
-    make = created(entry)
+    make = created(entry, name)
 
     @wraps(make)
     def run(
@@ -195,9 +195,9 @@ def alike(entry: Public) -> Callable[..., Any]:
     return run
 
 
-def drawn(entry: Public) -> Callable[..., Any]:
+def drawn(entry: Public, name: str) -> Callable[..., Any]:
     """A random function: the key is drawn now, from the seeded sequence."""
-    make = created(entry)
+    make = created(entry, name)
 
     @wraps(make)
     def run(
@@ -213,9 +213,9 @@ def drawn(entry: Public) -> Callable[..., Any]:
     return run
 
 
-def keyed(entry: Public) -> Callable[..., Any]:
+def keyed(entry: Public, name: str) -> Callable[..., Any]:
     """A function that may draw: it takes a key from the seeded sequence when it does."""
-    lifted = lift(entry)
+    lifted = lift(entry, name)
 
     @wraps(lifted)
     def run(*args: Any, random_key: Any = generator.next_key, **named: Any) -> Any:
@@ -224,9 +224,9 @@ def keyed(entry: Public) -> Callable[..., Any]:
     return run
 
 
-def reading(entry: Public) -> Callable[..., Any]:
+def reading(entry: Public, name: str) -> Callable[..., Any]:
     """A function that may need to read a value before it knows the size of its result."""
-    lifted = lift(entry)
+    lifted = lift(entry, name)
 
     @wraps(lifted)
     def run(*args: Any, **named: Any) -> Any:
@@ -241,7 +241,7 @@ def reading(entry: Public) -> Callable[..., Any]:
 
 def operator(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Any]:
     """A binary operator; NotImplemented for what is not a number or an array."""
-    lifted = lift(METHODS[name])
+    lifted = lift(METHODS[name], name)
 
     def run(self: Tensor, other: Any) -> Any:
         if not isinstance(other, OPERANDS) and not hasattr(other, "__array__"):
@@ -264,7 +264,7 @@ def has_in_place(entry: Public) -> bool:
 def in_place(name: str) -> Callable[..., Tensor]:
     """`x.name_(..)`: the result is put into the cell x; what is true or not, as 1 or 0."""
     entry = METHODS[name]
-    plain = KINDS[entry.kind](entry)
+    plain = KINDS[entry.kind](entry, name)
 
     @wraps(plain)
     def run(self: Tensor, *args: Any, **named: Any) -> Tensor:
@@ -364,12 +364,12 @@ WRITES: tuple[Callable[..., Tensor], ...] = (
 )
 
 # kind of a public name -> what stands in the class for it
-KINDS: dict[str, Callable[[Public], Any]] = {
+KINDS: dict[str, Callable[[Public, str], Any]] = {
     "method": lift,
-    "property": lambda entry: property(lift(entry)),
-    "creates": lambda entry: staticmethod(created(entry)),
+    "property": lambda entry, name: property(lift(entry, name)),
+    "creates": lambda entry, name: staticmethod(created(entry, name)),
     "like": alike,
-    "random": lambda entry: staticmethod(drawn(entry)),
+    "random": lambda entry, name: staticmethod(drawn(entry, name)),
     "keyed": keyed,
     "reads": reading,
 }
@@ -378,7 +378,7 @@ KINDS: dict[str, Callable[[Public], Any]] = {
 def function(name: str, table: dict[str, Public] = NAMESPACE) -> Callable[..., Any]:
     """The function `treadle.name`, or that of another table. KeyError if the table has none."""
     entry = table[name]
-    made = KINDS[entry.kind](entry)
+    made = KINDS[entry.kind](entry, name)
     return made.__func__ if isinstance(made, staticmethod) else made
 
 
@@ -407,7 +407,7 @@ def late(name: str, make: Callable[..., Any], *arguments: Any) -> None:
 def method(name: str) -> Any:
     """What stands in the class for a public name."""
     entry = METHODS[name]
-    return KINDS[entry.kind](entry)
+    return KINDS[entry.kind](entry, name)
 
 
 def attach() -> None:

@@ -48,7 +48,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
     if name in SPECIAL:
         made = methods.function(name, SPECIAL)
     elif name in OF_METHODS:
-        made = methods.function(OF_METHODS[name], METHODS)
+        made = methods.function(name, {name: METHODS[OF_METHODS[name]]})
     else:
         raise AttributeError(f"module 'treadle.special' has no attribute {name!r}")
     globals()[name] = made

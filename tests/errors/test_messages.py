@@ -465,3 +465,24 @@ def test_the_version_is_known():
 
 def test_a_loss_takes_its_target_by_name() -> None:
     assert nn.MSELoss()(f(2), target=3 * f(2)).item() == 4.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: f(2, 3).clip(), "clip: give min, max, or both"),
+        (lambda: f(2, 3).clamp(), "clamp: give min, max, or both"),
+        (lambda: f(2, 3).concatenate(f(4, 4)), "concatenate: the shapes"),
+        (lambda: f(2, 3).swapaxes(0, 5), "swapaxes: dim1=5 is out of range"),
+        (lambda: f(2, 3).moveaxis(0, 7), "moveaxis: destination=7"),
+        (lambda: f(2, 3).multiply(f(4)), r"multiply: shapes \(2, 3\) and \(4,\)"),
+        (lambda: f(2, 3).subtract_(f(4)), r"subtract: shapes \(2, 3\) and \(4,\)"),
+        (lambda: f(2, 3).absolute(out=f(2)), r"absolute: out=\(..\)"),
+        (lambda: treadle.amax(f(2, 3), axis=9), "amax: dim=9 is out of range"),
+        (lambda: treadle.permute_dims(f(2, 3), (0, 0)), "permute_dims: "),
+        (lambda: treadle.special.expit("a"), "expit: expected a tensor"),
+    ],
+)
+def test_an_alias_is_called_what_the_user_calls_it(call, message):
+    with pytest.raises((ValueError, IndexError, TypeError, NotImplementedError), match=message):
+        call()

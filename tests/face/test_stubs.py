@@ -35,7 +35,7 @@ def test_it_names_everything() -> None:
 
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_what_the_face_adds_is_in_the_signature(name: str) -> None:
-    made = KINDS[METHODS[name].kind](METHODS[name])
+    made = KINDS[METHODS[name].kind](METHODS[name], name)
     function = made.fget if isinstance(made, property) else getattr(made, "__func__", made)
     code = function.__code__
     added = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
