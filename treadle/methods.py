@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
+from sys import getrefcount
 from types import NoneType
 from typing import Any
 
-from treadle import convert, elsewhere, generator, precision
+from treadle import checks, convert, elsewhere, generator, precision
 from treadle.dims import Dim
 from treadle.engine.cell import NO_BINDINGS, Cell, bind
 from treadle.engine.failure import note
@@ -111,6 +112,7 @@ def _sizes_read(
 def lift(entry: Public, name: str) -> Callable[..., Any]:
     """The function of a public name as it works on Tensors. name: what users call it here."""
     function = entry.function
+    is_view = name in checks.VIEWS and METHODS.get(name) is entry
     draws_indices = entry.kind == "keyed" and entry.gradient == "int"
 
     @wraps(function)
@@ -156,7 +158,8 @@ def lift(entry: Public, name: str) -> Callable[..., Any]:
                 f"{name}: expected a tensor, not a {type(wrong).__name__}: write Tensor(..)"
             ) from None
         note(name, result, (*nodes, *named.values()), draws_indices)
-        return wrap(result, bindings)
+        made = wrap(result, bindings)
+        return checks.part(made, args[0]) if is_view else made
 
     run.__name__ = name
     return precision.as_asked(entry.name, run)
@@ -287,6 +290,11 @@ def in_place(name: str) -> Callable[..., Tensor]:
     return run
 
 
+def write_method(name: str) -> Callable[..., Tensor]:
+    """`in_place`, as a method: what an operator writes, Python puts where it belongs."""
+    return checks.kept(in_place(name))
+
+
 def zero_(self: Tensor) -> Tensor:
     """Put 0 everywhere into this tensor. Returns it."""
     return self.assign(0)
@@ -394,6 +402,8 @@ class Late:
         self.arguments = arguments
 
     def __get__(self, instance: Any, owner: type) -> Any:
+        if self.make is write_method and getrefcount(instance) == checks.NOBODY_FINDS:
+            checks.refuse_lost(instance, f"{self.name}(..)")
         made = self.make(*self.arguments)
         setattr(Vocabulary, self.name, made)
         return made.__get__(instance, owner)
@@ -416,11 +426,12 @@ def attach() -> None:
     for name, entry in METHODS.items():
         late(name, method, name)
         if has_in_place(entry):
-            late(f"{name}_", in_place, name)
+            late(f"{name}_", write_method, name)
     for name, dtype in CASTS.items():
         late(name, caster, name, dtype)
     for write in WRITES:
-        setattr(Vocabulary, write.__name__, write)
+        setattr(Vocabulary, write.__name__, checks.kept(write))
+    Tensor.assign = checks.kept(Tensor.assign)  # type: ignore[method-assign]
     for short, name in OPERATORS.items():
         late(f"__{short}__", operator, name)
         late(f"__r{short}__", operator, name, True)

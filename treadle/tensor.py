@@ -64,7 +64,7 @@ class Tensor(Vocabulary, Cell):
     Tensor([3., 7.])
     """
 
-    __slots__ = ("_grad", "_requires_grad")
+    __slots__ = ("_grad", "_requires_grad", "_wholes")
     __array_priority__ = 1000
     _grad: Tensor | None
     manual_seed = staticmethod(generator.manual_seed)
@@ -371,7 +371,7 @@ class Tensor(Vocabulary, Cell):
         own = bind(self.bindings, bindings)
         node = indexing.getitem(self.node, place, partial(read_number, own))
         note("x[..]", node, place)
-        return Tensor._of(node, own)
+        return checks.part(Tensor._of(node, own), self, place)
 
     # ---- gradients -------------------------------------------------------------------------------
     @property
@@ -452,7 +452,7 @@ class Tensor(Vocabulary, Cell):
 
     def detach(self) -> Tensor:
         """The same value, through which no gradient flows."""
-        return Tensor._of(build.stop_gradient(self.node), self.bindings)
+        return checks.part(Tensor._of(build.stop_gradient(self.node), self.bindings), self)
 
     @property
     def data(self) -> Tensor:

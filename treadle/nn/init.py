@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from treadle import elsewhere
+from treadle import checks, elsewhere
 from treadle.tensor import Tensor, no_grad
 
 _GAINS = {
@@ -249,3 +249,7 @@ def _fan(tensor: Tensor, mode: str) -> int:
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"mode is 'fan_in' or 'fan_out', not {mode!r}")
     return _fans(tensor)[mode == "fan_out"]
+
+
+for _name in [name for name in globals() if name.endswith("_") and not name.startswith("_")]:
+    globals()[_name] = checks.kept(globals()[_name])
