@@ -50,3 +50,13 @@ def test_explain_gives_kernels_reasons_and_counts_and_runs_nothing() -> None:
     assert "schedule:" in text and "define " in text
     y.realize()
     assert treadle.explain(y) == "nothing to run: the values are in memory"
+
+
+def test_explain_writes_a_part_that_stands_in_a_formula_twice_once() -> None:
+    """A formula of n nodes is a text of n parts, where a tree of them would have 2**n."""
+    x = Tensor.ones(4).realize()
+    for _ in range(40):
+        x = (x + 1.5) * (x - 2.5)
+    said = treadle.explain(x)
+    assert len(said) < 40_000
+    assert " where part0 = " in said

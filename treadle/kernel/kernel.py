@@ -19,6 +19,7 @@ room.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -398,6 +399,7 @@ def show_extent(extent: Extent, names: Mapping[int, str] | None = None) -> str:
     return str(extent) if isinstance(extent, int) else show_expression(extent, names)
 
 
+_LONG = 60  # characters
 # fmt: off
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
@@ -407,12 +409,20 @@ _INFIX = {
 
 
 def show_expression(root: Node, names: Mapping[int, str] | None = None) -> str:
-    """An expression as a formula; ranges by the names of their leaves."""
+    """An expression as a formula; ranges by the names of their leaves. A long part that stands in
+    it more than once is written after it, under a name."""
+    order = toposort(root)
+    uses = Counter([source for node in order for source in node.src])
     text: dict[Node, str] = {}
-    for node in toposort(root):
-        parts = [text[s] for s in node.src]
-        text[node] = _formula(node, parts, names or {})
-    return text[root]
+    shared: list[str] = []
+    for node in order:
+        formula = _formula(node, [text[s] for s in node.src], names or {})
+        if uses[node] > 1 and len(formula) > _LONG:
+            name = f"part{len(shared)}"
+            shared.append(f"{name} = {formula}")
+            formula = name
+        text[node] = formula
+    return f"{text[root]} where {', '.join(shared)}" if shared else text[root]
 
 
 def _formula(node: Node, parts: list[str], names: Mapping[int, str]) -> str:
