@@ -146,6 +146,23 @@ def test_inside_jit_and_vmap():
 
 
 # ---- counting ------------------------------------------------------------------------------------
+def test_unique_of_complex_numbers():
+    """The real part comes first; every NaN is different."""
+    x = np.array([[1 + 2j, 1 - 1j, -0.0], [1 + 2j, 0j, -2j]], np.complex64)
+    found = treadle.unique_all(Tensor(x))
+    for ours, theirs in zip(found, np.unique_all(x), strict=True):
+        assert ours.numpy().dtype == theirs.dtype
+        assert ours.tolist() == theirs.tolist()
+    assert treadle.unique_counts(Tensor(x)).counts.tolist() == [1, 2, 1, 2]
+    assert treadle.unique_inverse(Tensor(x)).inverse_indices.shape == x.shape
+    unknown = Tensor([complex(1, np.nan), complex(1, np.nan), 1])
+    assert treadle.unique_values(unknown).shape == (3,)
+    rows, counts = Tensor(x[:, [0, 0]]).unique(dim=1, return_counts=True)
+    assert rows.tolist() == [[1 + 2j], [1 + 2j]]
+    assert counts.tolist() == [2]
+    assert Tensor(x.ravel()).unique_consecutive().tolist() == [1 + 2j, 1 - 1j, 0, 1 + 2j, 0, -2j]
+
+
 def test_unique_of_rows():
     x = RNG.integers(0, 2, (40, 4))
     values, inverse, counts = Tensor(x).unique(return_inverse=True, return_counts=True, dim=0)

@@ -29,8 +29,9 @@ from treadle.graph.build import (
 from treadle.graph.elementwise import add, div, eq, ge, le, logical_not, lt, mul, sub
 from treadle.graph.functions import log1p
 from treadle.graph.masks import Read, places, ranks, total
-from treadle.graph.movement import movedim, narrow
+from treadle.graph.movement import movedim, narrow, stack
 from treadle.graph.ordering import key_of, order, place_along, position_type
+from treadle.graph.parts import parts_of
 from treadle.graph.public import public
 from treadle.graph.random import rand
 from treadle.graph.reduction import any_
@@ -100,10 +101,13 @@ def _slices(x: Node, dim: int | None) -> Node:
 
 
 def _order_of_rows(rows: Node) -> Node:
-    """The rows of a matrix in lexicographic order: sorted, stably, by each column, the last one
-    first; a loop over the columns."""
-    count, width = rows.shape
-    keys = key_of(rows)
+    """The rows of a matrix in lexicographic order (of complex numbers the real part comes first):
+    sorted, stably, by each column, the last one first; a loop over the columns."""
+    parts = [key_of(part) for part in parts_of(rows)]
+    keys = reshape(
+        stack(parts, dim=-1), (rows.shape[0], shapes.multiply(rows.shape[1], len(parts)))
+    )
+    count, width = keys.shape
     start = iota(count, position_type(count))
     if width == 1:
         return order(reshape(keys, (count,)))

@@ -40,6 +40,11 @@ def imag(x: Node) -> Node:
     return ops.STOP(imag(x.src[0])) if x.op is ops.STOP else _part(ops.IMAG, x)
 
 
+def parts_of(x: Node) -> tuple[Node, ...]:
+    """The real tensors that a tensor is made of: both parts, or itself."""
+    return (real(x), imag(x)) if x.dtype.kind == "c" else (x,)
+
+
 def _part(op: ops.Op, x: Node) -> Node:
     return Node(op, x.dtype.real, (x,))
 
