@@ -25,8 +25,9 @@ from treadle.tensor import Tensor
 from treadle.vocabulary import Array, DTypeLike
 
 def cholesky(x: Array, upper: builtins.bool = False) -> Tensor:
-    """The lower triangular L with L @ L.T == x for symmetric positive definite matrices (.., n, n),
-    of which the lower triangle is read; with `upper`, L.T, from the upper triangle."""
+    """The lower triangular L with L @ L.mH == x for positive definite matrices (.., n, n), which
+    are symmetric (complex ones: Hermitian) and of which the lower triangle is read; with `upper`,
+    L.mH, from the upper triangle."""
 
 def cholesky_ex(
     x: Array, *, upper: builtins.bool = False, check_errors: builtins.bool = False
@@ -59,17 +60,17 @@ def eig(x: Array) -> EighResult[Tensor]:
     """NotImplementedError: there is no algorithm for complex eigenvalues."""
 
 def eigh(x: Array, UPLO: str = "L") -> EighResult[Tensor]:
-    """(eigenvalues, eigenvectors) of symmetric matrices (.., n, n): the values (.., n) ascend, and
-    the columns of the second are orthonormal."""
+    """(eigenvalues, eigenvectors) of symmetric (complex ones: Hermitian) matrices (.., n, n): the
+    values (.., n) are real and ascend, and the columns of the second are orthonormal."""
 
 def eigvals(x: Array) -> Tensor:
     """NotImplementedError, as `eig`."""
 
 def eigvalsh(x: Array, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of symmetric matrices, ascending: the first result of `eigh`."""
+    """The eigenvalues of symmetric (Hermitian) matrices, ascending: the first result of `eigh`."""
 
 def householder_product(x: Array, tau: Array) -> Tensor:
-    """The first n columns of the product of k reflections 1 - tau_i v_i v_i^T."""
+    """The first n columns of the product of k reflections 1 - tau_i v_i v_i^H."""
 
 def inv(x: Array) -> Tensor:
     """The inverses of matrices (.., n, n); inf and NaN where one is singular."""
@@ -122,7 +123,7 @@ def lu_solve(
     left: builtins.bool = True,
     adjoint: builtins.bool = False,
 ) -> Tensor:
-    """The solution X of A @ X == B (X @ A == B with left=False, A.T in the place of A with
+    """The solution X of A @ X == B (X @ A == B with left=False, A.mH in the place of A with
     `adjoint`) from `lu_factor(A)`."""
 
 @overload
@@ -134,7 +135,7 @@ def lu_solve(
     left: builtins.bool = True,
     adjoint: builtins.bool = False,
 ) -> Tensor:
-    """The solution X of A @ X == B (X @ A == B with left=False, A.T in the place of A with
+    """The solution X of A @ X == B (X @ A == B with left=False, A.mH in the place of A with
     `adjoint`) from `lu_factor(A)`."""
 
 @overload
@@ -146,7 +147,7 @@ def lu_solve(
     left: builtins.bool = True,
     adjoint: builtins.bool = False,
 ) -> Tensor:
-    """The solution X of A @ X == B (X @ A == B with left=False, A.T in the place of A with
+    """The solution X of A @ X == B (X @ A == B with left=False, A.mH in the place of A with
     `adjoint`) from `lu_factor(A)`."""
 
 def matmul(x: Array, other: Array) -> Tensor:
@@ -218,11 +219,12 @@ def pinv(
 
 def qr(x: Array, mode: str = "reduced") -> QRResult[Tensor]:
     """(Q, R) with Q @ R == x, orthonormal columns of Q, and R upper triangular, by Householder's
-    reflections (the signs are LAPACK's)."""
+    reflections (the signs are LAPACK's; of complex matrices the diagonal of R is real)."""
 
 def slogdet(x: Array) -> SlogdetResult[Tensor]:
-    """(sign, logabsdet): the determinants are sign * exp(logabsdet). 0 and -inf of a singular
-    matrix, whose derivative is inf or NaN."""
+    """(sign, logabsdet): the determinants are sign * exp(logabsdet); of complex matrices the sign
+    is a complex number of size 1. 0 and -inf of a singular matrix, whose derivative is inf or
+    NaN."""
 
 @overload
 def solve(A: Array, B: Array, *, left: builtins.bool = True) -> Tensor:

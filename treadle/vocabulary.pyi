@@ -768,22 +768,23 @@ class Vocabulary:
         """`channel_shuffle`, with the result put into this tensor. Returns it."""
 
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
-        """The lower triangular L with L @ L.T == x for symmetric positive definite matrices (.., n,
-        n), of which the lower triangle is read; with `upper`, L.T, from the upper triangle."""
+        """The lower triangular L with L @ L.mH == x for positive definite matrices (.., n, n),
+        which are symmetric (complex ones: Hermitian) and of which the lower triangle is read; with
+        `upper`, L.mH, from the upper triangle."""
 
     def cholesky_(self, upper: builtins.bool = False) -> Tensor:
         """`cholesky`, with the result put into this tensor. Returns it."""
 
     def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
-        """The inverse of A from its Cholesky factor x: A is x @ x.T for a lower triangular x, or
-        x.T @ x with `upper`."""
+        """The inverse of A from its Cholesky factor x: A is x @ x.mH for a lower triangular x, or
+        x.mH @ x with `upper`."""
 
     def cholesky_inverse_(self, upper: builtins.bool = False) -> Tensor:
         """`cholesky_inverse`, with the result put into this tensor. Returns it."""
 
     def cholesky_solve(self, input2: Array, upper: builtins.bool = False) -> Tensor:
-        """The solution X of A @ X == x from the Cholesky factor of A: A is L @ L.T for a lower
-        triangular L, or U.T @ U with `upper`."""
+        """The solution X of A @ X == x from the Cholesky factor of A: A is L @ L.mH for a lower
+        triangular L, or U.mH @ U with `upper`."""
 
     def cholesky_solve_(self, input2: Array, upper: builtins.bool = False) -> Tensor:
         """`cholesky_solve`, with the result put into this tensor. Returns it."""
@@ -4410,8 +4411,9 @@ class Vocabulary:
         """`slice_scatter`, with the result put into this tensor. Returns it."""
 
     def slogdet(self) -> SlogdetResult[Tensor]:
-        """(sign, logabsdet): the determinants are sign * exp(logabsdet). 0 and -inf of a singular
-        matrix, whose derivative is inf or NaN."""
+        """(sign, logabsdet): the determinants are sign * exp(logabsdet); of complex matrices the
+        sign is a complex number of size 1. 0 and -inf of a singular matrix, whose derivative is inf
+        or NaN."""
 
     def smooth_l1_loss(
         self, target: Array, reduction: str = "mean", beta: builtins.float = 1.0
@@ -4656,7 +4658,7 @@ class Vocabulary:
     def svd(
         self, some: builtins.bool = True, compute_uv: builtins.bool = True
     ) -> TensorSVDResult[Tensor]:
-        """(U, S, V) with x == U @ diag(S) @ V.T, as `linalg.svd` with full_matrices=not some;
+        """(U, S, V) with x == U @ diag(S) @ V.mH, as `linalg.svd` with full_matrices=not some;
         without `compute_uv`, U and V are zeros."""
 
     @overload

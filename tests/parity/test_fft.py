@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from beside import value_and_gradient
 
 import treadle
-from treadle import Tensor, grad
+from treadle import Tensor
 
 torch = pytest.importorskip("torch", reason="parity needs PyTorch: make test-full")
 
@@ -16,26 +17,6 @@ OTHERS = (
     "fft", "ifft", "irfft", "hfft", "fft2", "ifft2", "irfft2", "hfft2", "fftn", "ifftn", "irfftn",
     "hfftn", "fftshift", "ifftshift",
 )  # fmt: skip
-
-
-def value_and_gradient(ours, theirs, array):
-    """Both libraries' values, and their gradients of a real sum with weights over the parts."""
-    x = torch.tensor(array, requires_grad=True)
-    wanted = theirs(x).resolve_conj().resolve_neg()
-    parts = torch.view_as_real(wanted) if wanted.is_complex() else wanted
-    weights = np.cos(np.arange(parts.numel())).reshape(parts.shape)
-    (parts * torch.tensor(weights)).sum().backward()
-
-    def total(y):
-        got = ours(y)
-        pair = Tensor.stack([got.real, got.imag], dim=-1) if got.dtype.is_complex else got
-        return (pair * Tensor(weights)).sum()
-
-    got = ours(Tensor(array))
-    assert str(got.dtype) == str(wanted.dtype).removeprefix("torch.")
-    np.testing.assert_allclose(got.numpy(), wanted.detach().numpy(), rtol=1e-9, atol=1e-11)
-    found = grad(total)(Tensor(array)).numpy()
-    np.testing.assert_allclose(found, x.grad.resolve_conj().numpy(), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", (*OTHERS, *OF_REAL))

@@ -16,7 +16,7 @@ from typing import Any
 from treadle.graph.body import parameters_like
 from treadle.graph.build import ON_PAIRS, alu, const, full_like, where
 from treadle.graph.call import Parts, Rule, outputs_of
-from treadle.graph.complexes import is_real
+from treadle.graph.complexes import conjugate, is_real
 from treadle.graph.elementwise import (
     abs_,
     add,
@@ -44,11 +44,6 @@ from treadle.ir.node import Node
 from treadle.ir.ops import Op
 
 Formula = Callable[..., Node]
-
-
-def conjugate(x: Node) -> Node:
-    """re - i im; a real number, as it is."""
-    return complex_of(real(x), neg(imag(x))) if x.dtype.is_complex else x
 
 
 class Analytic(Rule):

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from treadle.graph.analytic import conjugate
 from treadle.graph.build import (
     Operand,
     alu,
@@ -25,7 +24,7 @@ from treadle.graph.build import (
     shrink,
     where,
 )
-from treadle.graph.complexes import multiplied
+from treadle.graph.complexes import conjugate, multiplied
 from treadle.graph.elementwise import (
     abs_,
     add,
@@ -39,12 +38,10 @@ from treadle.graph.elementwise import (
     mul,
     ne,
     sign,
-    sub,
 )
 from treadle.graph.functions import cos, sin
 from treadle.graph.parts import by_parts, complex_of, imag, real
 from treadle.graph.public import public
-from treadle.graph.reduction import norm
 from treadle.graph.shapes import as_shape, text
 from treadle.graph.trigonometry import atan2
 from treadle.ir import ops
@@ -299,52 +296,6 @@ def in_both(of_reals: Callable[..., Node]) -> Callable[..., Node]:
     return lambda x: logical_and(of_reals(real(x)), of_reals(imag(x)))
 
 
-# ---- distances, which are real -------------------------------------------------------------------
-def of_absolute(of_reals: Callable[..., Node]) -> Callable[..., Node]:
-    """Of the distances from 0."""
-
-    def run(x: Node, *args: Any, dtype: DType | None = None, **named: Any) -> Node:
-        if "nuc" in (*args[:1], named.get("p")):
-            _check_order(x, "nuc")
-        wide = x if dtype is None else cast(x, dtype)
-        return of_reals(abs_(wide), *args, **named)
-
-    return run
-
-
-def of_matrices(of_reals: Callable[..., Node]) -> Callable[..., Node]:
-    """The norms of matrices that depend on the sizes of elements only."""
-    of_sizes = of_absolute(of_reals)
-
-    def run(x: Node, ord: Any = "fro", *args: Any, **named: Any) -> Node:
-        _check_order(x, ord)
-        return of_sizes(x, ord, *args, **named)
-
-    return run
-
-
-def of_any(of_reals: Callable[..., Node]) -> Callable[..., Node]:
-    """The norms of vectors, and those of matrices."""
-    of_sizes = of_absolute(of_reals)
-
-    def run(x: Node, ord: Any = None, dim: Any = None, *args: Any, **named: Any) -> Node:
-        rank = len(x.shape) if dim is None else len(dim) if isinstance(dim, tuple | list) else 1
-        if rank == 2:
-            _check_order(x, ord)
-        return of_sizes(x, ord, dim, *args, **named)
-
-    return run
-
-
-def _check_order(x: Node, ord: Any) -> None:
-    """NotImplementedError for a norm that is one of singular values."""
-    if ord in (2, -2, "nuc"):
-        raise NotImplementedError(
-            f"linalg: the norm {ord!r} takes the singular values of {x.dtype} matrices, which are "
-            "not there: float32 and float64 have them"
-        )
-
-
 def convolved(of_reals: Callable[..., Node]) -> Callable[..., Node]:
     """A convolution, which is linear in what is convolved and in the weights: four of real ones."""
 
@@ -357,11 +308,6 @@ def convolved(of_reals: Callable[..., Node]) -> Callable[..., Node]:
         return add(product, reshape(bias, (-1, *[1] * (len(weight.shape) - 2))))
 
     return run
-
-
-def distance(x: Node, other: Node, p: int | float = 2) -> Node:
-    """`dist`: the p-norm of abs(x - other)."""
-    return norm(abs_(sub(x, other)), p)
 
 
 def added_spread(of_reals: Callable[..., Node]) -> Callable[..., Node]:

@@ -30,7 +30,14 @@ WORKS = frozenset((
     "cumulative_sum", "cumulative_prod", "trapezoid", "cumulative_trapezoid", "equal", "dot", "mv",
     "mm", "bmm", "matmul", "outer", "inner", "einsum", "tensordot", "kron", "cross", "linear",
     "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "sin", "cos", "tan", "tanh", "atan",
-    "addmm", "addmv", "addr", "addbmm", "baddbmm", "multi_dot", "matrix_power",
+    "addmm", "addmv", "addr", "addbmm", "baddbmm",
+    # linear algebra
+    "multi_dot", "matrix_power", "matrix_exp", "det", "slogdet", "logdet", "inv", "inv_ex",
+    "inverse", "solve", "solve_ex", "solve_triangular", "triangular_solve", "cholesky",
+    "cholesky_ex", "cholesky_solve", "cholesky_inverse", "lu", "lu_factor", "lu_factor_ex",
+    "lu_solve", "qr", "eigh", "eigvalsh", "eig", "eigvals", "svd", "svdvals", "pinv", "pinverse",
+    "matrix_rank", "lstsq", "cond", "norm", "vector_norm", "matrix_norm", "dist", "tensorinv",
+    "tensorsolve", "vander", "householder_product", "orgqr",
     # what moves elements, or chooses them
     "T", "cat", "concat", "chunk", "diagonal", "expand", "expand_as", "flatten", "flip", "mT",
     "movedim", "pad", "permute", "repeat", "reshape", "roll", "shrink", "split", "squeeze", "stack",
@@ -44,6 +51,8 @@ WORKS = frozenset((
     "expand_dims", "matrix_transpose", "take_along_axis", "gather", "index_select", "scatter",
     "scatter_add", "take_along_dim", "index_add", "index_copy", "index_fill", "index_put", "put",
     "take", "argwhere", "masked_scatter", "masked_select", "nonzero",
+    "unique", "unique_consecutive", "unique_values", "unique_counts", "unique_inverse",
+    "unique_all",
     # spectra in time
     "stft", "istft",
     # from nothing
@@ -82,7 +91,6 @@ OF_COMPLEX = {
     "std": "complex_functions.joined_spread()",
     "var_mean": "complex_functions.VAR_MEAN()",
     "std_mean": "complex_functions.STD_MEAN()",
-    "dist": "complex_functions.distance",
     "im2col": "complex_functions.each_part()",
     "col2im": "complex_functions.each_part()",
     **{
@@ -90,10 +98,6 @@ OF_COMPLEX = {
         for kind in ("", "_transpose")
         for n in (1, 2, 3)
     },
-    "vector_norm": "complex_functions.of_absolute()",
-    "matrix_norm": "complex_functions.of_matrices()",
-    "norm": "complex_functions.of_absolute()",
-    "linalg.norm": "complex_functions.of_any()",
     "rand": "complex_functions.UNIFORM()",
     "randn": "complex_functions.NORMAL()",
     # elementary functions that are no operations of their own

@@ -39,6 +39,11 @@ def is_real(x: Any) -> bool:
     return x.dtype.kind != "c" if isinstance(x, Node) else not isinstance(x, complex)
 
 
+def conjugate(x: Node) -> Node:
+    """re - i im; a real number, as it is."""
+    return complex_of(real(x), alu(ops.NEG, imag(x))) if x.dtype.is_complex else x
+
+
 def rule(op: Op) -> Callable[[Rule], Rule]:
     """Files a function as what an operation does to complex numbers."""
 

@@ -241,7 +241,8 @@ def norm(
     power = 2 if p == "fro" else p
     if isinstance(power, bool) or not isinstance(power, (int, float)) or math.isnan(power):
         raise ValueError(f"norm: p is a number, 'fro' or 'nuc', not {shapes.words(p)}")
-    return _norm(x if dtype is None else cast(x, dtype), power, dim, keepdim)
+    wide = x if dtype is None else cast(x, dtype)
+    return _norm(abs_(wide) if wide.dtype.is_complex else wide, power, dim, keepdim)
 
 
 @public("dist", source="PyTorch")

@@ -17,9 +17,11 @@ from treadle.graph.build import (
     reshape,
     where,
 )
+from treadle.graph.complexes import conjugate
 from treadle.graph.creation import eye
 from treadle.graph.elementwise import add, eq, gt, ne, sub
-from treadle.graph.linalg.factors import cholesky, inverse_order, lu_parts, turned
+from treadle.graph.linalg.adjoint import adjoint, turned
+from treadle.graph.linalg.factors import cholesky, inverse_order, lu_parts
 from treadle.graph.linalg.formula import Formula, floating, matrices, opaque, square
 from treadle.graph.linalg.panels import column_of
 from treadle.graph.linalg.results import (
@@ -66,8 +68,8 @@ def _first(wrong: Node) -> Node:
 
 @public("cholesky_solve", source="PyTorch")
 def cholesky_solve(x: Node, input2: Node, upper: bool = False) -> Node:
-    """The solution X of A @ X == x from the Cholesky factor of A: A is L @ L.T for a lower
-    triangular L, or U.T @ U with `upper`. Batches broadcast.
+    """The solution X of A @ X == x from the Cholesky factor of A: A is L @ L.mH for a lower
+    triangular L, or U.mH @ U with `upper`. Batches broadcast.
 
     >>> Tensor([[8.0]]).cholesky_solve(Tensor([[2.0]])).item()
     2.0
@@ -78,14 +80,14 @@ def cholesky_solve(x: Node, input2: Node, upper: bool = False) -> Node:
             f"cholesky_solve: a factor of shape {text(factor.shape)} does not fit a right-hand "
             f"side of shape {text(b.shape)}"
         )
-    lower = turned(factor) if upper else factor
-    return solved(turned(lower), solved(lower, b, upper=False), upper=True)
+    lower = adjoint(factor) if upper else factor
+    return solved(adjoint(lower), solved(lower, b, upper=False), upper=True)
 
 
 @public("cholesky_inverse", source="PyTorch")
 def cholesky_inverse(x: Node, upper: bool = False) -> Node:
-    """The inverse of A from its Cholesky factor x: A is x @ x.T for a lower triangular x, or
-    x.T @ x with `upper`.
+    """The inverse of A from its Cholesky factor x: A is x @ x.mH for a lower triangular x, or
+    x.mH @ x with `upper`.
 
     >>> Tensor([[2.0]]).cholesky_inverse()
     Tensor([[0.25]])
@@ -206,7 +208,7 @@ def _order_of(pivots: Node, size: Any) -> Node:
 
 @public("lu_solve", source="PyTorch", method=False, linalg=True)
 def lu_solve(LU: Node, pivots: Node, B: Node, *, left: bool = True, adjoint: bool = False) -> Node:
-    """The solution X of A @ X == B (X @ A == B with left=False, A.T in the place of A with
+    """The solution X of A @ X == B (X @ A == B with left=False, A.mH in the place of A with
     `adjoint`) from `lu_factor(A)`. Batches broadcast; inf and NaN where A is singular.
 
     >>> factors, pivots = treadle.linalg.lu_factor(Tensor([[2.0, 0.0], [0.0, 4.0]]))
@@ -226,6 +228,7 @@ def lu_solve(LU: Node, pivots: Node, B: Node, *, left: bool = True, adjoint: boo
     batch = broadcast_shapes(factors.shape[:-2], b.shape[:-2], name="linalg.lu_solve")
     b = expand(b, (*batch, *b.shape[-2:]))
     order = expand(_order_of(pivots, size), (*batch, size))
+    factors = conjugate(factors) if adjoint else factors
     if adjoint is left:  # U^T L^T P^T x = b
         middle = solved(turned(factors), b, upper=False)
         last = solved(turned(factors), middle, upper=True, unit=True)

@@ -17,6 +17,7 @@ from treadle.graph.build import (
     reduce,
     reshape,
     where,
+    zeros_like,
 )
 from treadle.graph.creation import eye
 from treadle.graph.elementwise import (
@@ -34,6 +35,13 @@ from treadle.graph.elementwise import (
     sub,
 )
 from treadle.graph.functions import sqrt
+from treadle.graph.linalg.adjoint import (
+    adjoint,
+    direction,
+    made_real,
+    squared,
+    turned,
+)
 from treadle.graph.linalg.formula import Formula, matrices, opaque, square
 from treadle.graph.linalg.panels import (
     PANEL,
@@ -48,7 +56,8 @@ from treadle.graph.linalg.panels import (
 from treadle.graph.linalg.results import QRResult
 from treadle.graph.linalg.triangular import solved, substituted
 from treadle.graph.linear import matmul
-from treadle.graph.movement import movedim, narrow, transpose, tril, triu
+from treadle.graph.movement import movedim, narrow, tril, triu
+from treadle.graph.parts import complex_of, imag, real
 from treadle.graph.public import public
 from treadle.graph.reduction import argmax
 from treadle.graph.scan import scan
@@ -56,11 +65,6 @@ from treadle.graph.shapes import Dim
 from treadle.ir import ops
 from treadle.ir.dtype import int32, int64
 from treadle.ir.node import Node
-
-
-def turned(x: Node) -> Node:
-    """The transposes of matrices."""
-    return transpose(x, -2, -1)
 
 
 def at(x: Node, place: Node, axis: int) -> Node:
@@ -95,7 +99,7 @@ def _lower(a: Node) -> list[Node]:
 
     def step(factor: Node, now: Any) -> tuple[Node, tuple[()]]:
         block, panel = now
-        rest = sub(panel, matmul(factor, turned(block_of(factor, block, -2))))
+        rest = sub(panel, matmul(factor, adjoint(block_of(factor, block, -2))))
         done = _lower_panel(contiguous(rest), mul(block, PANEL))
         return where(eq(along, block), repeated(done, -1, width), factor), ()
 
@@ -116,8 +120,9 @@ def _lower_panel(a: Node, first: Node) -> Node:
     def step(factor: Node, now: Any) -> tuple[Node, tuple[()]]:
         place, column = now
         corner = add(place, first)
-        rest = sub(column_of(column), matmul(factor, turned(at(factor, corner, -2))))
-        scaled = div(rest, sqrt(at(rest, corner, -2)))
+        rest = sub(column_of(column), matmul(factor, adjoint(at(factor, corner, -2))))
+        scaled = div(rest, sqrt(real(at(rest, corner, -2))))
+        scaled = made_real(scaled, eq(down, corner))
         kept = where(ge(down, corner), scaled, 0)
         return where(eq(number, place), kept, factor), ()
 
@@ -126,18 +131,18 @@ def _lower_panel(a: Node, first: Node) -> Node:
 
 
 def half(x: Node) -> Node:
-    """The lower triangle with half the diagonal: of a symmetric S, half(S) + half(S).T is S."""
+    """The lower triangle with half the diagonal: of a Hermitian S, half(S) + half(S)^H is S."""
     return add(tril(x, -1), mul(tril(triu(x)), 0.5))
 
 
 def _lower_tangent(
     inputs: Sequence[Node], outputs: Sequence[Node], tangents: Sequence[Node]
 ) -> list[Node]:
-    """With dA symmetric: dL = L half(L^-1 dA L^-T). Source: Murray, "Differentiation of the
+    """With dA Hermitian: dL = L half(L^-1 dA L^-H). Source: Murray, "Differentiation of the
     Cholesky decomposition", 2016."""
     (factor,), (moved,) = outputs, tangents
-    moved = mul(add(moved, turned(moved)), 0.5)
-    inner = solved(factor, turned(solved(factor, moved, upper=False)), upper=False)
+    moved = mul(add(moved, adjoint(moved)), 0.5)
+    inner = solved(factor, adjoint(solved(factor, moved, upper=False)), upper=False)
     return [matmul(factor, half(inner))]
 
 
@@ -146,18 +151,19 @@ CHOLESKY = Formula("cholesky", 1, _lower_tangent)
 
 @public("cholesky", source="PyTorch", linalg=True)
 def cholesky(x: Node, upper: bool = False) -> Node:
-    """The lower triangular L with L @ L.T == x for symmetric positive definite matrices (.., n, n),
-    of which the lower triangle is read; with `upper`, L.T, from the upper triangle.
+    """The lower triangular L with L @ L.mH == x for positive definite matrices (.., n, n), which
+    are symmetric (complex ones: Hermitian) and of which the lower triangle is read; with `upper`,
+    L.mH, from the upper triangle.
 
-    NaN where a matrix is not positive definite. The derivative is symmetric.
+    NaN where a matrix is not positive definite. The derivative is symmetric (Hermitian).
 
     >>> treadle.linalg.cholesky(Tensor([[4.0, 2.0], [2.0, 5.0]]))
     Tensor([[2., 0.],
             [1., 2.]])
     """
     a = square("cholesky", x)
-    (factor,) = opaque(_lower, (turned(a) if upper else a,), CHOLESKY)
-    return turned(factor) if upper else factor
+    (factor,) = opaque(_lower, (adjoint(a) if upper else a,), CHOLESKY)
+    return adjoint(factor) if upper else factor
 
 
 # ---- LU ------------------------------------------------------------------------------------------
@@ -202,6 +208,11 @@ def lu_parts(a: Node) -> list[Node]:
     return [factors, narrow(order, -1, 0, rows), narrow(pivots, -1, 0, steps)]
 
 
+def _pivot_size(x: Node) -> Node:
+    """By which pivots are chosen: |x|, of complex numbers |re| + |im|, as LAPACK does."""
+    return add(abs_(real(x)), abs_(imag(x))) if x.dtype.is_complex else abs_(x)
+
+
 def _lu_panel(a: Node, first: Node, steps: Dim) -> list[Node]:
     """As `lu_parts`, of columns whose diagonal begins in row `first`.
 
@@ -215,7 +226,7 @@ def _lu_panel(a: Node, first: Node, steps: Dim) -> list[Node]:
         factors, order = carry
         corner = add(place, first)
         column = reshape(at(factors, place, -1), (*batch, rows))
-        size = where(ge(down, corner), abs_(column), -1)
+        size = where(ge(down, corner), _pivot_size(column), -1)
         pivot = argmax(size, -1, keepdim=True)
         swapped = where(eq(down, corner), pivot, where(eq(down, pivot), corner, down))
         order = gather(order, swapped, -1)
@@ -242,8 +253,8 @@ def _lu_panel(a: Node, first: Node, steps: Dim) -> list[Node]:
 def reflected(a: Node, width: Dim) -> list[Node]:
     """[Q, R] of (.., m, n), with `width` columns of Q and rows of R.
 
-    The reflections of a panel are together 1 - V T V^T, with the inverse of T the upper triangle of
-    V^T V with ones on its diagonal. A second loop, backwards, applies them to the first columns of
+    The reflections of a panel are together 1 - U T V^H, with the inverse of T the upper triangle of
+    V^H U with ones on its diagonal. A second loop, backwards, applies them to the first columns of
     1. Source: Joffrain and others, "Accumulating Householder transformations, revisited", 2006.
     """
     rows, columns = a.shape[-2:]
@@ -251,31 +262,33 @@ def reflected(a: Node, width: Dim) -> list[Node]:
     count = panels(steps)
     batch = a.shape[:-2]
     if count == 1:
-        upper, vectors = _reflected_panel(a, const(0, int64), steps)
+        upper, kept = _reflected_panel(a, const(0, int64), steps)
 
-        def back_one(q: Node, vector: Node) -> tuple[Node, tuple[()]]:
-            return sub(q, mul(vector, matmul(turned(vector), q))), ()
+        def back_one(q: Node, now: Any) -> tuple[Node, tuple[()]]:
+            vector, scaled = now[0], now[-1]
+            return sub(q, mul(scaled, matmul(adjoint(vector), q))), ()
 
         start = expand(eye(rows, width, dtype=a.dtype), (*batch, rows, width))
-        q, _ = scan(back_one, start, vectors, reverse=True)
+        q, _ = scan(back_one, start, kept, reverse=True)
         return [q, triu(narrow(upper, -2, 0, width))]
     tall, wide = (max(count, panels(size)) * PANEL for size in (rows, columns))
     along = floor_divide(iota(wide, int64), PANEL)
 
-    def step(upper: Node, block: Node) -> tuple[Node, tuple[Node, Node]]:
+    def step(upper: Node, block: Node) -> tuple[Node, tuple[Node, tuple[Node, ...]]]:
         panel = contiguous(block_of(upper, block, -1))
-        panel, vectors = _reflected_panel(panel, mul(block, PANEL), PANEL)
-        vectors = movedim(reshape(vectors, (PANEL, *batch, tall)), 0, -1)
-        products = matmul(turned(vectors), vectors)
-        sizes = matmul(turned(vectors), upper)
-        sizes = substituted(turned(products), sizes, upper=False, unit=True)
+        panel, kept = _reflected_panel(panel, mul(block, PANEL), PANEL)
+        kept = tuple([movedim(reshape(x, (PANEL, *batch, tall)), 0, -1) for x in kept])
+        vectors, scaled = kept[0], kept[-1]
+        products = matmul(adjoint(vectors), scaled)
+        sizes = matmul(adjoint(scaled), upper)
+        sizes = substituted(adjoint(products), sizes, upper=False, unit=True)
         upper = where(gt(along, block), sub(upper, matmul(vectors, sizes)), upper)
-        return where(eq(along, block), repeated(panel, -1, wide), upper), (vectors, products)
+        return where(eq(along, block), repeated(panel, -1, wide), upper), (products, kept)
 
     def back(q: Node, now: Any) -> tuple[Node, tuple[()]]:
-        vectors, products = now
-        sizes = substituted(products, matmul(turned(vectors), q), upper=True, unit=True)
-        return sub(q, matmul(vectors, sizes)), ()
+        products, (vectors, *scaled) = now
+        sizes = substituted(products, matmul(adjoint(vectors), q), upper=True, unit=True)
+        return sub(q, matmul(scaled[0] if scaled else vectors, sizes)), ()
 
     upper, kept = scan(step, stretched(a, tall, wide), iota(count, int64))
     start = expand(eye(tall, width, dtype=a.dtype), (*batch, tall, width))
@@ -284,38 +297,45 @@ def reflected(a: Node, width: Dim) -> list[Node]:
     return [narrow(q, -2, 0, rows), triu(upper)]
 
 
-def _reflected_panel(a: Node, first: Node, steps: Dim) -> tuple[Node, Node]:
-    """Columns whose diagonal begins in row `first` with zeros below it, and the vectors of the
-    reflections that do it, in a new first dimension.
+def _reflected_panel(a: Node, first: Node, steps: Dim) -> tuple[Node, tuple[Node, ...]]:
+    """Columns whose diagonal begins in row `first` with zeros below it, and the vectors u and v
+    (where they are equal: one) of the reflections 1 - v u^H that do it, in a new first dimension.
 
-    Trip j reflects what is below the diagonal of column j onto it: H = 1 - v v^T (2 / v^T v), with
-    v = x + sign(x_j) |x| e_j, which cancels nothing. A column with nothing below the diagonal stays
-    as it is.
+    Trip j reflects column j onto its diagonal: v = x + sign(x_j) |x| e_j, which cancels nothing,
+    with v^H v = 2, and u is v. Of complex numbers the sign is that of the real part, so that what
+    comes to the diagonal is real, and u is v Re(v_j) / conj(v_j) (LAPACK's choice). A column with
+    nothing to reflect stays as it is.
     """
     rows, columns = a.shape[-2:]
     down = column_of(iota(rows, int64))
 
-    def step(upper: Node, place: Node) -> tuple[Node, Node]:
+    def step(upper: Node, place: Node) -> tuple[Node, tuple[Node, ...]]:
         row = add(place, first)
         column = at(upper, place, -1)
         below = where(gt(down, row), column, 0)
         scale = reduce("max", abs_(below), -2, True)
         corner = at(column, row, -2)
         flat = eq(scale, 0)
+        if a.dtype.is_complex:
+            flat = logical_and(flat, eq(imag(corner), 0))
         scale = where(flat, 1, alu(ops.MAX, scale, abs_(corner)))
         below, corner = div(below, scale), div(corner, scale)
-        squares = reduce("add", mul(below, below), -2, True)
-        length = sqrt(add(squares, mul(corner, corner)))
-        signed = where(lt(corner, 0), neg(length), length)
-        vector = where(eq(down, row), add(corner, signed), below)
-        norm = add(squares, mul(add(corner, signed), add(corner, signed)))
-        # normalized so that H = 1 - v v^T
+        squares = reduce("add", squared(below), -2, True)
+        length = sqrt(add(squares, squared(corner)))
+        signed = where(lt(real(corner), 0), neg(length), length)
+        summit = add(corner, signed)
+        vector = where(eq(down, row), summit, below)
+        norm = add(squares, squared(summit))
         vector = where(flat, 0, div(vector, sqrt(div(norm, 2))))
         vector = where(ge(down, row), vector, 0)
-        upper = sub(upper, mul(vector, matmul(turned(vector), upper)))
+        kept: tuple[Node, ...] = (vector,)
+        if a.dtype.is_complex:
+            turn = direction(summit, abs_(summit))
+            kept = (vector, mul(vector, mul(turn, real(turn))))
+        upper = sub(upper, mul(vector, matmul(adjoint(kept[-1]), upper)))
         exact = where(flat, at(upper, place, -1), where(eq(down, row), neg(mul(signed, scale)), 0))
         here = logical_and(eq(iota(columns, int64), place), ge(down, row))
-        return where(here, exact, upper), vector
+        return where(here, exact, upper), kept
 
     return scan(step, a, iota(steps, int64))
 
@@ -323,17 +343,20 @@ def _reflected_panel(a: Node, first: Node, steps: Dim) -> tuple[Node, Node]:
 def _qr_tangent(
     inputs: Sequence[Node], outputs: Sequence[Node], tangents: Sequence[Node]
 ) -> list[Node]:
-    """With C = Q^T dA R^-1 (of the square part of R) and W = tril(C, -1) - tril(C, -1)^T:
-    dQ = dA R^-1 - Q C + Q W, dR = Q^T dA - W R."""
+    """With C = Q^H dA R^-1 (of the square part of R) and W = tril(C, -1) - tril(C, -1)^H, with the
+    imaginary parts of C on its diagonal: dQ = dA R^-1 - Q C + Q W, dR = Q^H dA - W R."""
     (q, r), (moved,) = outputs, tangents
     width = r.shape[-2]
     square_part, first = narrow(r, -1, 0, width), narrow(moved, -1, 0, width)
     quotient = turned(solved(turned(square_part), turned(first), upper=False))
-    inner = matmul(turned(q), quotient)
+    inner = matmul(adjoint(q), quotient)
     strict = tril(inner, -1)
-    turn = sub(strict, turned(strict))
+    turn = sub(strict, adjoint(strict))
+    if inner.dtype.is_complex:
+        along = imag(inner)
+        turn = add(turn, complex_of(zeros_like(along), tril(triu(along))))
     by_q = add(sub(quotient, matmul(q, inner)), matmul(q, turn))
-    return [by_q, sub(matmul(turned(q), moved), matmul(turn, r))]
+    return [by_q, sub(matmul(adjoint(q), moved), matmul(turn, r))]
 
 
 def _no_tangent(
@@ -354,7 +377,7 @@ QR_COMPLETE = Formula("complete qr", 1, _no_tangent)
 @public("qr", source="PyTorch", method=False, linalg=True)
 def qr(x: Node, mode: str = "reduced") -> QRResult[Node]:
     """(Q, R) with Q @ R == x, orthonormal columns of Q, and R upper triangular, by Householder's
-    reflections (the signs are LAPACK's).
+    reflections (the signs are LAPACK's; of complex matrices the diagonal of R is real).
 
     x: (.., m, n), k = min(m, n). "reduced": Q is (.., m, k) and R (.., k, n); "complete": (.., m,
     m) and (.., m, n); "r": Q is empty. A derivative asks for the first k columns to be independent,

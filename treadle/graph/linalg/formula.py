@@ -58,8 +58,8 @@ class Formula(Rule):
 
 # ---- checks --------------------------------------------------------------------------------------
 def matrices(name: str, *given: Any) -> tuple[Node, ...]:
-    """Tensors of matrices in one dtype. TypeError unless that is float32 or float64, ValueError for
-    one with fewer than two dimensions."""
+    """Tensors of matrices in one dtype. TypeError unless that is float32, float64, or complex;
+    ValueError for one with fewer than two dimensions."""
     found = floating(name, *given)
     for x in found:
         if len(x.shape) < 2:
@@ -71,17 +71,17 @@ def matrices(name: str, *given: Any) -> tuple[Node, ...]:
 
 
 def floating(name: str, *given: Any) -> tuple[Node, ...]:
-    """Tensors in one dtype. TypeError unless that is float32 or float64."""
+    """Tensors in one dtype. TypeError unless that is float32, float64, or complex."""
     for x in given:
         if not isinstance(x, Node):
             raise TypeError(f"linalg.{name} is for tensors, not for {shapes.words(x)}")
     dtype = given[0].dtype
     for x in given[1:]:
         dtype = promote(dtype, x.dtype)
-    if dtype not in (float32, float64):
+    if dtype.real not in (float32, float64):
         raise TypeError(
-            f"linalg.{name} is for float32 and float64, not for {dtype}: cast the tensor, as in "
-            "x.float()"
+            f"linalg.{name} is for float32 and float64 (and complex numbers of these), not for "
+            f"{dtype}: cast the tensor, as in x.float()"
         )
     return tuple([cast(x, dtype) for x in given])
 

@@ -1,10 +1,11 @@
-"""Eigenvalues of symmetric matrices and singular values, by rotations of pairs of rows.
+"""Eigenvalues of Hermitian matrices and singular values, by rotations of pairs of rows.
 
 Jacobi's method, with all disjoint pairs at once: row i of the upper half and row i of the lower
-half are rotated so that they become orthogonal (or their element in a symmetric matrix 0), then the
+half are rotated so that they become orthogonal (or their element in a Hermitian matrix 0), then the
 rows move on as the players of a tournament do, in which everybody meets everybody. A trip of one
-loop is a round. Sources: Golub and Van Loan, "Matrix Computations", 8.5; Hestenes, "Inversion of
-matrices by biorthogonalization", 1958.
+loop is a round. A real symmetric matrix is a Hermitian one whose rotations are real. Sources: Golub
+and Van Loan, "Matrix Computations", 8.5; Hestenes, "Inversion of matrices by biorthogonalization",
+1958.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from treadle.graph.build import (
     reshape,
     where,
 )
+from treadle.graph.complexes import conjugate
 from treadle.graph.creation import eye
 from treadle.graph.elementwise import (
     abs_,
@@ -42,11 +44,13 @@ from treadle.graph.elementwise import (
     sub,
 )
 from treadle.graph.functions import sqrt
-from treadle.graph.linalg.factors import inverse_order, reflected, turned
+from treadle.graph.linalg.adjoint import adjoint, direction, hermitian, squared
+from treadle.graph.linalg.factors import inverse_order, reflected
 from treadle.graph.linalg.panels import column_of
 from treadle.graph.linear import matmul
 from treadle.graph.loops import while_loop
 from treadle.graph.movement import cat, diagonal, movedim, narrow, roll, transpose, tril
+from treadle.graph.parts import real
 from treadle.graph.scan import scan
 from treadle.ir import ops
 from treadle.ir.dtype import bool_, int64
@@ -91,20 +95,22 @@ def _rotated(x: Node, sine: Node, half: Node) -> Node:
     of rows alone on average; c x + s y would let them grow. Source: Rutishauser, "The Jacobi method
     for real symmetric matrices", 1966."""
     partner = roll(x, x.shape[-2] // 2, -2)
-    s, t = (column_of(cat([neg(y), y], dim=-1)) for y in (sine, half))
+    s = column_of(cat([neg(sine), conjugate(sine)], dim=-1))
+    t = column_of(cat([neg(conjugate(half)), half], dim=-1))
     return contiguous(add(x, mul(s, sub(partner, mul(t, x)))))
 
 
 def _angles(first: Node, second: Node, product: Node) -> tuple[Node, Node]:
     """The sine, and the tangent of half the angle, of the smaller rotation that makes [[first,
-    product], [product, second]] diagonal."""
-    none = eq(product, 0)
-    ratio = div(sub(second, first), mul(where(none, 1, product), 2))
+    product], [its conjugate, second]] diagonal, both times the direction of the product."""
+    length = abs_(product)
+    none = eq(length, 0)
+    ratio = div(sub(second, first), mul(where(none, 1, length), 2))
     size = div(1, add(abs_(ratio), sqrt(add(mul(ratio, ratio), 1))))
     tangent = where(none, 0, where(lt(ratio, 0), neg(size), size))
     cosine = div(1, sqrt(add(mul(tangent, tangent), 1)))
-    sine = mul(tangent, cosine)
-    return sine, div(sine, add(cosine, 1))
+    sine, along = mul(tangent, cosine), direction(product, length)
+    return mul(sine, along), mul(div(sine, add(cosine, 1)), along)
 
 
 def _to_even(x: Node, axes: Sequence[int]) -> Node:
@@ -158,12 +164,12 @@ def _diagonal_pairs(a: Node) -> Node:
     beside = movedim(diagonal(cut, count // 2, -4, -2), -1, -3)
     first, second = narrow(own, -3, 0, count // 2), narrow(own, -3, count // 2, count)
     upper = cat([first, beside], dim=-1)
-    return cat([upper, cat([turned(beside), second], dim=-1)], dim=-2)
+    return cat([upper, cat([adjoint(beside), second], dim=-1)], dim=-2)
 
 
 def _swept(a: Node) -> Node:
-    """The rotations of a sweep over small symmetric matrices, as orthogonal matrices Q: those of
-    Q a Q^T are nearer to diagonal ones. After a sweep all rows are in their places again."""
+    """The rotations of a sweep over small Hermitian matrices, as unitary matrices Q: those of
+    Q a Q^H are nearer to diagonal ones. After a sweep all rows are in their places again."""
     width = a.shape[-1]
     start = expand(eye(width, dtype=a.dtype), a.shape)
     step = lambda carry, _: (_turned_pair(*carry), ())  # noqa: E731
@@ -172,9 +178,9 @@ def _swept(a: Node) -> Node:
 
 
 def _orthonormal(q: Node) -> Node:
-    """The orthogonal matrix beside one that is orthogonal but for rounding: a step of Newton's and
-    Schulz's iteration, q + (1 - q q^T) q / 2."""
-    rest = sub(eye(q.shape[-2], dtype=q.dtype), matmul(q, turned(q)))
+    """The unitary matrix beside one that is unitary but for rounding: a step of Newton's and
+    Schulz's iteration, q + (1 - q q^H) q / 2."""
+    rest = sub(eye(q.shape[-2], dtype=q.dtype), matmul(q, adjoint(q)))
     return contiguous(add(q, mul(matmul(contiguous(rest), q), 0.5)))
 
 
@@ -182,16 +188,12 @@ def _turned_pair(a: Node, vectors: Node) -> tuple[Node, Node]:
     """A round: every pair of rows and columns of a rotated until their element is 0, the pairs of
     `vectors` likewise, and all moved on."""
     half = a.shape[-1] // 2
-    first, second = _halves(diagonal(a, 0, -2, -1), -1)
+    first, second = _halves(real(diagonal(a, 0, -2, -1)), -1)
     upper = narrow(a, -2, 0, half)
     angles = _angles(first, second, diagonal(upper, half, -2, -1))
-    a = _rotated(turned(_rotated(a, *angles)), *angles)
+    a = _rotated(adjoint(_rotated(a, *angles)), *angles)
     a = _moved_on(_moved_on(a, -2), -1)
     return a, _moved_on(_rotated(vectors, *angles), -2)
-
-
-def _epsilon(x: Node) -> float:
-    return 2.0 ** (-52 if x.dtype.itemsize == 8 else -23)
 
 
 def _scale(x: Node) -> Node:
@@ -218,41 +220,42 @@ def _taken(x: Node, order: Node) -> Node:
     return gather(x, expand(column_of(order), x.shape), -2)
 
 
-# ---- symmetric matrices --------------------------------------------------------------------------
+# ---- Hermitian matrices --------------------------------------------------------------------------
 def eigen(x: Node) -> list[Node]:
-    """[values, vectors] of symmetric (.., n, n), of which the lower triangle is read: the values
+    """[values, vectors] of Hermitian (.., n, n), of which the lower triangle is read: the values
     ascend, and column i of vectors belongs to value i."""
     size = x.shape[-1]
     assert isinstance(size, int)
     if size == 0:
-        return [diagonal(x, 0, -2, -1), x]
+        return [real(diagonal(x, 0, -2, -1)), x]
     scale = _scale(tril(x))
-    a = div(add(tril(x), turned(tril(x, -1))), scale)
+    a = div(hermitian(x), scale)
     start = expand(eye(size, dtype=x.dtype), a.shape)
     longer = _to_even if size <= WHOLE else _lengthened
     a, vectors = _diagonalized(longer(a, (-2, -1)), longer(start, (-2,)))
-    values = diagonal(a, 0, -2, -1)
+    values = real(diagonal(a, 0, -2, -1))
     # the vectors of rows that were added have nothing in the places of the others
-    added = eq(reduce("add", mul(vectors, vectors), -1), 0)
+    added = eq(reduce("add", squared(vectors), -1), 0)
     order = _order(where(added, math.inf, values), descending=False)
     values = narrow(gather(values, order, -1), -1, 0, size)
     vectors = narrow(_taken(vectors, order), -2, 0, size)
-    return [mul(values, reshape(scale, (*scale.shape[:-2], 1))), turned(vectors)]
+    return [mul(values, reshape(scale, (*scale.shape[:-2], 1))), adjoint(vectors)]
 
 
 def _diagonalized(a: Node, start: Node) -> tuple[Node, Node]:
-    """A symmetric matrix rotated until it is diagonal, and the same rotations of the rows of
+    """A Hermitian matrix rotated until it is diagonal, and the same rotations of the rows of
     `start`."""
     width = a.shape[-1]
     assert isinstance(width, int)
     in_blocks = width > WHOLE
     rounds = _blocks(width) - 1 if in_blocks else width - 1
     off_diagonal = ne(iota(width, int64), column_of(iota(width, int64)))
-    bound = mul(sqrt(reduce("add", mul(a, a), (-2, -1))), (2 if in_blocks else 1) * _epsilon(a))
+    epsilon = (2 if in_blocks else 1) * a.dtype.real.eps
+    bound = mul(reduce("add", squared(a), (-2, -1)), epsilon**2)
 
     def goes_on(carry: Any) -> Node:
         number, a, _ = carry
-        rest = reduce("max", where(off_diagonal, abs_(a), 0), (-2, -1))
+        rest = reduce("max", where(off_diagonal, squared(a), 0), (-2, -1))
         unfinished = reduce("or", gt(rest, bound)) if rest.shape else gt(rest, bound)
         return logical_and(lt(number, SWEEPS * rounds), unfinished)
 
@@ -262,7 +265,7 @@ def _diagonalized(a: Node, start: Node) -> tuple[Node, Node]:
             return add(number, 1), *_turned_pair(a, vectors)
         turn = _swept(_diagonal_pairs(a))
         for _ in range(2):
-            a = turned(_apart(matmul(turn, _paired(a))))
+            a = adjoint(_apart(matmul(turn, _paired(a))))
         return add(number, 1), contiguous(a), _apart(matmul(turn, _paired(vectors)))
 
     _, a, vectors = while_loop(goes_on, turn, (const(0, int64), a, start))
@@ -271,30 +274,31 @@ def _diagonalized(a: Node, start: Node) -> tuple[Node, Node]:
 
 # ---- singular values -----------------------------------------------------------------------------
 def singular(x: Node, is_full: bool) -> list[Node]:
-    """[U, S, V^T] of (.., m, n); S descends. With `is_full` U and V are square."""
+    """[U, S, V^H] of (.., m, n); S descends. With `is_full` U and V are square."""
     rows, columns = x.shape[-2:]
     assert isinstance(rows, int) and isinstance(columns, int)
     if rows < columns:
-        v, values, ut = singular(turned(x), is_full)
-        return [turned(ut), values, turned(v)]
+        v, values, uh = singular(adjoint(x), is_full)
+        return [adjoint(uh), values, adjoint(v)]
     if columns == 0:
         width = rows if is_full else 0
         u = expand(eye(rows, width, dtype=x.dtype), (*x.shape[:-2], rows, width))
-        return [u, diagonal(x, 0, -2, -1), narrow(x, -2, 0, 0)]
+        return [u, real(diagonal(x, 0, -2, -1)), narrow(x, -2, 0, 0)]
     scale = _scale(x)
     start = expand(eye(columns, dtype=x.dtype), (*x.shape[:-2], columns, columns))
     longer = _to_even if columns <= WHOLE else _lengthened
-    parts, vectors = _orthogonal(longer(turned(div(x, scale)), (-2,)), longer(start, (-2,)))
-    squares = reduce("add", mul(parts, parts), -1)
-    added = eq(reduce("add", mul(vectors, vectors), -1), 0)
+    parts, vectors = _orthogonal(longer(adjoint(div(x, scale)), (-2,)), longer(start, (-2,)))
+    squares = reduce("add", squared(parts), -1)
+    added = eq(reduce("add", squared(vectors), -1), 0)
     order = _order(where(added, -1, squares), descending=True)
     parts = narrow(_taken(parts, order), -2, 0, columns)
     vectors = narrow(_taken(vectors, order), -2, 0, columns)
-    values = sqrt(reduce("add", mul(parts, parts), -1))
+    values = sqrt(reduce("add", squared(parts), -1))
     # orthogonal columns are what QR makes of them; it also finds those that belong to 0
-    q, r = reflected(turned(parts), rows if is_full else columns)
-    main = pad(diagonal(r, 0, -2, -1), [*[(0, 0)] * (len(x.shape) - 2), (0, q.shape[-1] - columns)])
-    signs = where(lt(main, 0), const(-1, x.dtype), const(1, x.dtype))
+    q, r = reflected(adjoint(parts), rows if is_full else columns)
+    main = real(diagonal(r, 0, -2, -1))
+    main = pad(main, [*[(0, 0)] * (len(x.shape) - 2), (0, q.shape[-1] - columns)])
+    signs = where(lt(main, 0), const(-1, main.dtype), const(1, main.dtype))
     u = mul(q, reshape(signs, (*signs.shape[:-1], 1, signs.shape[-1])))
     return [u, mul(values, reshape(scale, (*scale.shape[:-2], 1))), vectors]
 
@@ -306,8 +310,8 @@ def _orthogonal(parts: Node, vectors: Node) -> tuple[Node, Node]:
     assert isinstance(width, int)
     in_blocks = width > WHOLE
     rounds = _blocks(width) - 1 if in_blocks else width - 1
-    epsilon = _epsilon(parts)
-    small = mul(reduce("add", mul(parts, parts), (-2, -1), True), epsilon)
+    epsilon = parts.dtype.real.eps
+    small = mul(reduce("add", squared(parts), (-2, -1), True), epsilon)
     bound = epsilon * max(4, width) ** 0.5
 
     def goes_on(carry: Any) -> Node:
@@ -318,8 +322,8 @@ def _orthogonal(parts: Node, vectors: Node) -> tuple[Node, Node]:
 
     def by_rows(parts: Node, vectors: Node) -> tuple[Node, Node, Node]:
         upper, lower = _halves(parts, -2)
-        first, second = (reduce("add", mul(half, half), -1) for half in (upper, lower))
-        product = reduce("add", mul(upper, lower), -1)
+        first, second = (reduce("add", squared(half), -1) for half in (upper, lower))
+        product = reduce("add", mul(upper, conjugate(lower)), -1)
         size = add(mul(sqrt(first), sqrt(second)), reshape(small, (*small.shape[:-2], 1)))
         large = gt(abs_(product), mul(size, bound))
         angles = _angles(first, second, product)
@@ -328,8 +332,8 @@ def _orthogonal(parts: Node, vectors: Node) -> tuple[Node, Node]:
 
     def by_blocks(parts: Node, vectors: Node) -> tuple[Node, Node, Node]:
         pairs = _paired(parts)
-        products = contiguous(matmul(pairs, turned(pairs)))
-        lengths = sqrt(diagonal(products, 0, -2, -1))
+        products = contiguous(matmul(pairs, adjoint(pairs)))
+        lengths = sqrt(real(diagonal(products, 0, -2, -1)))
         least = reshape(small, (*small.shape, 1))
         size = add(
             mul(column_of(lengths), reshape(lengths, (*lengths.shape[:-1], 1, 2 * BLOCK))), least

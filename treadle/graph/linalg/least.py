@@ -6,8 +6,9 @@ from typing import Any, NoReturn
 
 from treadle.graph import shapes
 from treadle.graph.build import broadcast_shapes, cast, const, expand, reshape
-from treadle.graph.elementwise import mul, sub
-from treadle.graph.linalg.factors import qr, turned
+from treadle.graph.elementwise import sub
+from treadle.graph.linalg.adjoint import adjoint, squared
+from treadle.graph.linalg.factors import qr
 from treadle.graph.linalg.formula import floating, matrices
 from treadle.graph.linalg.panels import column_of
 from treadle.graph.linalg.results import EighResult, LstsqResult
@@ -54,12 +55,12 @@ def lstsq(A: Node, B: Node, rcond: Any = None, *, driver: str | None = None) -> 
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2], name="linalg.lstsq")
     b = expand(b, (*batch, *b.shape[-2:]))
     x = _by_qr(a, b) if driver == "gels" else matmul(pinv(a, rtol=rcond), b)
-    nothing = const(0, a.dtype, (0,))
+    nothing = const(0, a.dtype.real, (0,))
     is_tall = shapes.at_most(a.shape[-2], a.shape[-1]) is False
     residuals = nothing
     if is_tall and driver in ("gels", "gelsd", "gelss"):
         rest = sub(matmul(a, x), b)
-        residuals = sum_(mul(rest, rest), -2)
+        residuals = sum_(squared(rest), -2)
     rank = cast(nothing, int64) if driver == "gels" else matrix_rank(a, rtol=rcond)
     values = svdvals(a) if driver in ("gelsd", "gelss") else nothing
     return LstsqResult(reshape(x, x.shape[:-1]) if is_vector else x, residuals, rank, values)
@@ -70,16 +71,16 @@ def _by_qr(a: Node, b: Node) -> Node:
     rows, columns = a.shape[-2:]
     if shapes.at_most(columns, rows):
         q, r = qr(a)
-        return solved(r, matmul(turned(q), b), upper=True)
-    q, r = qr(turned(a))
-    return matmul(q, solved(turned(r), b, upper=False))
+        return solved(r, matmul(adjoint(q), b), upper=True)
+    q, r = qr(adjoint(a))
+    return matmul(q, solved(adjoint(r), b, upper=False))
 
 
 # ---- complex -------------------------------------------------------------------------------------
 def _complex(name: str) -> NoReturn:
     raise NotImplementedError(
         f"linalg.{name}: the complex eigenvalues of matrices that are not symmetric are not "
-        "there; of symmetric matrices use linalg.eigh or linalg.eigvalsh"
+        "there; of symmetric (Hermitian) matrices use linalg.eigh or linalg.eigvalsh"
     )
 
 

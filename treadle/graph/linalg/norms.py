@@ -33,7 +33,7 @@ ORDERS = ("fro", *BY_VALUES, *BY_SUMS)
 
 def _floating(name: str, x: Node, dtype: DType | None) -> Node:
     found = x if dtype is None else cast(x, dtype)
-    if not found.dtype.is_float or not x.dtype.is_float:
+    if not found.dtype.is_inexact or not x.dtype.is_inexact:
         raise TypeError(
             f"linalg.{name} is for floating-point tensors, not for {found.dtype}: cast the tensor, "
             "as in x.float()"
@@ -191,7 +191,7 @@ def cond(x: Node, p: Order = None) -> Node:
     if p in (None, 2, -2):
         values = svdvals(a)
         if values.shape[-1] == 0:
-            return const(0, a.dtype, a.shape[:-2])
+            return const(0, values.dtype, a.shape[:-2])
         greatest, least = reduce("max", values, -1), reduce("min", values, -1)
         return div(least, greatest) if p == -2 else div(greatest, least)
     inverse, info = inv_ex(square("cond", a))

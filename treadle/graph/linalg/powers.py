@@ -11,7 +11,7 @@ from treadle.graph.call import Parts, Rule
 from treadle.graph.creation import eye
 from treadle.graph.elementwise import abs_, add, ceil, div, gt, lt, maximum, mul, sub
 from treadle.graph.functions import exp2, log2
-from treadle.graph.linalg.factors import turned
+from treadle.graph.linalg.adjoint import adjoint
 from treadle.graph.linalg.formula import opaque, square
 from treadle.graph.linalg.solving import inv, solution
 from treadle.graph.linear import matmul
@@ -70,7 +70,7 @@ def _even_powers(square_: Node, coefficients: Sequence[float], one: Node) -> Nod
 def _exponential(a: Node) -> list[Node]:
     """exp(a) = exp(a / 2^s)^(2^s), s as small as the approximant allows: one loop squares as often
     as the greatest s of the batch says, and leaves those that are done."""
-    pade = PADE_13 if a.dtype is float64 else PADE_7
+    pade = PADE_13 if a.dtype.real is float64 else PADE_7
     one = expand(eye(a.shape[-1], dtype=a.dtype), a.shape)
     size = reduce("max", reduce("add", abs_(a), -2), -1)
     is_finite = lt(size, float("inf"))
@@ -88,13 +88,13 @@ def _exponential(a: Node) -> list[Node]:
         number, power = carry
         return add(number, 1), where(gt(halvings, number), matmul(power, power), power)
 
-    _, found = while_loop(lambda carry: lt(carry[0], last), turn, (const(0, a.dtype), start))
+    _, found = while_loop(lambda carry: lt(carry[0], last), turn, (const(0, last.dtype), start))
     return [found]
 
 
 class Exponential(Rule):
     """exp([[A, E], [0, A]]) has exp(A) on its diagonal and the derivative at A along E beside it;
-    the transpose is the derivative at A^T. Source: Higham, "Functions of Matrices", 3.2."""
+    the adjoint is the derivative at A^H. Source: Higham, "Functions of Matrices", 3.2."""
 
     def jvp(self, call: Node, tangents: Parts) -> Parts:
         return [None if tangents[0] is None else along(call.src[0], tangents[0])]
@@ -103,7 +103,7 @@ class Exponential(Rule):
         none = [None] * (len(call.src) - 1)
         if cotangents[0] is None:
             return [None, *none]
-        return [along(turned(call.src[0]), cotangents[0]), *none]
+        return [along(adjoint(call.src[0]), cotangents[0]), *none]
 
 
 EXPONENTIAL = Exponential("matrix exponential")

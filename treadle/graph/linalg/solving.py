@@ -18,20 +18,24 @@ from treadle.graph.build import (
     reshape,
     stop_gradient,
     where,
+    zeros_like,
 )
 from treadle.graph.call import Parts, Rule
 from treadle.graph.creation import eye
-from treadle.graph.elementwise import abs_, add, eq, gt, logical_and, mul, ne, neg, sign
+from treadle.graph.elementwise import abs_, add, eq, gt, logical_and, mul, ne, neg
 from treadle.graph.functions import log
-from treadle.graph.linalg.factors import inverse_order, lu_parts, turned
+from treadle.graph.linalg.adjoint import adjoint, direction, turned
+from treadle.graph.linalg.factors import inverse_order, lu_parts
 from treadle.graph.linalg.formula import Formula, floating, opaque, results, square
 from treadle.graph.linalg.panels import column_of
 from treadle.graph.linalg.results import InvExResult, SlogdetResult, SolveExResult
 from treadle.graph.linalg.triangular import substituted
 from treadle.graph.linear import matmul
-from treadle.graph.movement import diagonal
+from treadle.graph.movement import diagonal, movedim
+from treadle.graph.parts import complex_of, imag, real
 from treadle.graph.public import public
 from treadle.graph.reduction import prod, sum_
+from treadle.graph.scan import scan
 from treadle.graph.shapes import text
 from treadle.ir.dtype import float64, int32, int64
 from treadle.ir.node import Node
@@ -52,20 +56,20 @@ class Solution(Rule):
         a, _, *factors = call.src
         right = tangents[1]
         if tangents[0] is not None:
-            by_matrix = turned(tangents[0]) if self.is_turned else tangents[0]
+            by_matrix = adjoint(tangents[0]) if self.is_turned else tangents[0]
             moved = neg(matmul(by_matrix, x))
             right = moved if right is None else add(right, moved)
         return [None if right is None else factored(a, right, factors, self.is_turned)]
 
     def vjp(self, call: Node, cotangents: Parts, needed: Sequence[bool]) -> Parts:
-        """Of b it is that of x through the inverse of the transpose, of A minus that times x."""
+        """Of b it is that of x through the inverse of the adjoint, of A minus that times x."""
         (x,), (arriving,) = results(call), cotangents
         a, _, *factors = call.src
         none = [None] * len(factors)
         if arriving is None:
             return [None, None, *none]
         back = factored(a, arriving, factors, not self.is_turned)
-        pair = (x, turned(back)) if self.is_turned else (back, turned(x))
+        pair = (x, adjoint(back)) if self.is_turned else (back, adjoint(x))
         return [neg(matmul(*pair)) if needed[0] else None, back, *none]
 
 
@@ -74,9 +78,9 @@ SOLUTION = {is_turned: Solution(is_turned) for is_turned in (False, True)}
 
 def _substituted(b: Node, factors: Node, order: Node, is_turned: bool) -> Node:
     """A = P L U, where rows `order` of A are L U."""
-    if is_turned:  # U^T L^T P^T x = b
-        middle = substituted(turned(factors), b, upper=False, unit=False)
-        last = substituted(turned(factors), middle, upper=True, unit=True)
+    if is_turned:  # U^H L^H P^T x = b
+        middle = substituted(adjoint(factors), b, upper=False, unit=False)
+        last = substituted(adjoint(factors), middle, upper=True, unit=True)
         return gather(last, expand(column_of(inverse_order(order)), b.shape), -2)
     first = gather(b, expand(column_of(order), b.shape), -2)
     middle = substituted(factors, first, upper=False, unit=True)
@@ -84,7 +88,7 @@ def _substituted(b: Node, factors: Node, order: Node, is_turned: bool) -> Node:
 
 
 def factored(a: Node, b: Node, factors: Sequence[Node], is_turned: bool = False) -> Node:
-    """x with A x == b (or A^T x == b), from the factors and order of A. Batches are equal."""
+    """x with A x == b (or A^H x == b), from the factors and order of A. Batches are equal."""
     (x,) = opaque(
         lambda a, b, factors, order: [_substituted(b, factors, order, is_turned)],
         (a, b, *factors),
@@ -195,11 +199,22 @@ def inverse(x: Node) -> Node:
 def _parity(pivots: Node, like: Node) -> Node:
     """1 for an even number of exchanges, -1 for an odd one."""
     moved = ne(pivots, iota(pivots.shape[-1], int64))
-    return reduce("mul", where(moved, const(-1, like.dtype), const(1, like.dtype)), -1)
+    one = const(1, like.dtype.real)
+    return reduce("mul", where(moved, neg(one), one), -1)
+
+
+def _product(x: Node) -> Node:
+    """The products along the last dimension. Of complex numbers they are a loop: the graph of
+    `prod` would grow with the matrix."""
+    if not x.dtype.is_complex:
+        return prod(x, -1)
+    one = const(1, x.dtype, x.shape[:-1])
+    found: Node = scan(lambda known, each: (mul(known, each), ()), one, movedim(x, -1, 0))[0]
+    return found
 
 
 def _determinant(factors: Node, pivots: Node) -> Node:
-    return mul(prod(diagonal(factors, 0, -2, -1), -1), _parity(pivots, factors))
+    return mul(_product(diagonal(factors, 0, -2, -1)), _parity(pivots, factors))
 
 
 def trace_of(x: Node) -> Node:
@@ -213,7 +228,7 @@ def _det_tangent(
     """d det = det tr(A^-1 dA). A singular matrix has a derivative too, which is that of the regular
     one beside it: with a small number in the place of zero pivots."""
     a, factors, order, pivots = sources
-    tiny = const(1e-18 if factors.dtype is float64 else 1e-9, factors.dtype)
+    tiny = const(1e-18 if factors.dtype.real is float64 else 1e-9, factors.dtype)
     size = factors.shape[-1]
     main = eq(column_of(iota(size, int64)), iota(size, int64))
     regular = where(logical_and(main, eq(factors, 0)), tiny, factors)
@@ -225,9 +240,13 @@ def _det_tangent(
 def _slogdet_tangent(
     sources: Sequence[Node], outputs: Sequence[Node], tangents: Sequence[Node]
 ) -> list[Node | None]:
-    """d log|det| = tr(A^-1 dA)."""
+    """d log|det| + i d angle = tr(A^-1 dA), and the sign moves along the angle."""
     a, factors, order, _ = sources
-    return [None, trace_of(factored(a, tangents[0], (factors, order)))]
+    moved = trace_of(factored(a, tangents[0], (factors, order)))
+    if not moved.dtype.is_complex:
+        return [None, moved]
+    turn = complex_of(zeros_like(imag(moved)), imag(moved))
+    return [mul(outputs[0], turn), real(moved)]
 
 
 DET = Formula("det", 1, _det_tangent)
@@ -252,8 +271,8 @@ def det(x: Node) -> Node:
 
 @public("slogdet", source="PyTorch", linalg=True)
 def slogdet(x: Node) -> SlogdetResult[Node]:
-    """(sign, logabsdet): the determinants are sign * exp(logabsdet). 0 and -inf of a singular
-    matrix, whose derivative is inf or NaN.
+    """(sign, logabsdet): the determinants are sign * exp(logabsdet); of complex matrices the sign
+    is a complex number of size 1. 0 and -inf of a singular matrix, whose derivative is inf or NaN.
 
     >>> treadle.linalg.slogdet(Tensor([[0.0, 1.0], [1.0, 0.0]]))
     SlogdetResult(sign=Tensor(-1.), logabsdet=Tensor(0.))
@@ -262,8 +281,9 @@ def slogdet(x: Node) -> SlogdetResult[Node]:
 
     def parts(a: Node, factors: Node, order: Node, pivots: Node) -> list[Node]:
         main = diagonal(factors, 0, -2, -1)
-        signs = mul(prod(sign(main), -1), _parity(pivots, factors))
-        return [signs, sum_(log(abs_(main)), -1)]
+        sizes = abs_(main)
+        signs = mul(_product(direction(main, sizes)), _parity(pivots, factors))
+        return [signs, sum_(log(sizes), -1)]
 
     signs, logarithms = opaque(parts, (a, *lu_parts(stop_gradient(a))), SLOGDET)
     return SlogdetResult(signs, logarithms)
@@ -271,10 +291,13 @@ def slogdet(x: Node) -> SlogdetResult[Node]:
 
 @public("logdet", source="PyTorch")
 def logdet(x: Node) -> Node:
-    """The logarithms of determinants; NaN of a negative one, -inf of 0.
+    """The logarithms of determinants; NaN of a negative one, -inf of 0. Of complex matrices the
+    imaginary part is the angle.
 
     >>> Tensor([[2.0, 0.0], [0.0, 0.5]]).logdet()
     Tensor(0.)
     """
     signs, logarithms = slogdet(x)
+    if signs.dtype.is_complex:
+        return add(log(signs), logarithms)
     return where(eq(signs, -1), math.nan, logarithms)

@@ -9,13 +9,14 @@ from treadle.graph import shapes
 from treadle.graph.build import const, constant_of, iota, pad, reduce, reshape, where, zeros_like
 from treadle.graph.call import Parts, transposed
 from treadle.graph.elementwise import add, div, eq, gt, maximum, mul, neg, sub
-from treadle.graph.linalg.factors import turned
+from treadle.graph.linalg.adjoint import adjoint, turned
 from treadle.graph.linalg.formula import Formula, matrices, opaque, results, square
 from treadle.graph.linalg.jacobi import eigen, known_sizes, singular
 from treadle.graph.linalg.panels import column_of
 from treadle.graph.linalg.results import EighResult, SVDResult, TensorSVDResult
 from treadle.graph.linear import matmul
 from treadle.graph.movement import diagonal, narrow
+from treadle.graph.parts import complex_of, imag, parts_of, real
 from treadle.graph.public import public
 from treadle.graph.reduction import sum_
 from treadle.graph.shapes import text
@@ -36,16 +37,16 @@ def _inverse_differences(values: Node) -> Node:
     return where(main, 0, div(1, where(main, 1, sub(row_of(values), column_of(values)))))
 
 
-# ---- symmetric matrices --------------------------------------------------------------------------
+# ---- Hermitian matrices --------------------------------------------------------------------------
 def _eigen_tangent(
     sources: Sequence[Node], outputs: Sequence[Node], tangents: Sequence[Node]
 ) -> list[Node]:
-    """With dA symmetric and P = V^T dA V: dw = diag P, dV = V (P / (w_j - w_i))."""
+    """With dA Hermitian and P = V^H dA V: dw = diag P, dV = V (P / (w_j - w_i))."""
     values, vectors = outputs
-    moved = mul(add(tangents[0], turned(tangents[0])), 0.5)
-    inner = matmul(matmul(turned(vectors), moved), vectors)
+    moved = mul(add(tangents[0], adjoint(tangents[0])), 0.5)
+    inner = matmul(matmul(adjoint(vectors), moved), vectors)
     turn = mul(inner, _inverse_differences(values))
-    return [diagonal(inner, 0, -2, -1), matmul(vectors, turn)]
+    return [real(diagonal(inner, 0, -2, -1)), matmul(vectors, turn)]
 
 
 EIGH = Formula("eigh", 1, _eigen_tangent)
@@ -53,11 +54,12 @@ EIGH = Formula("eigh", 1, _eigen_tangent)
 
 @public("eigh", source="PyTorch", method=False, linalg=True)
 def eigh(x: Node, UPLO: str = "L") -> EighResult[Node]:
-    """(eigenvalues, eigenvectors) of symmetric matrices (.., n, n): the values (.., n) ascend, and
-    the columns of the second are orthonormal. UPLO: which triangle is read, "L" or "U".
+    """(eigenvalues, eigenvectors) of symmetric (complex ones: Hermitian) matrices (.., n, n): the
+    values (.., n) are real and ascend, and the columns of the second are orthonormal. UPLO: which
+    triangle is read, "L" or "U".
 
-    Signs of vectors, and bases of equal values, are not determined; the derivative of a vector that
-    belongs to two equal values is inf or NaN. The derivative is symmetric.
+    Signs (phases) of vectors, and bases of equal values, are not determined; the derivative of a
+    vector that belongs to two equal values is inf or NaN. The derivative is symmetric (Hermitian).
 
     >>> linalg.eigh(Tensor([[2.0, 0.0], [0.0, 1.0]]))[0].tolist()
     [1.0, 2.0]
@@ -67,13 +69,13 @@ def eigh(x: Node, UPLO: str = "L") -> EighResult[Node]:
     if UPLO.upper() not in ("L", "U"):
         raise ValueError(f"linalg.eigh: UPLO is 'L' or 'U', not {UPLO!r}")
     is_lower = UPLO.upper() == "L"
-    values, vectors = opaque(lambda a: eigen(a if is_lower else turned(a)), (a,), EIGH)
+    values, vectors = opaque(lambda a: eigen(a if is_lower else adjoint(a)), (a,), EIGH)
     return EighResult(values, vectors)
 
 
 @public("eigvalsh", source="PyTorch", method=False, linalg=True)
 def eigvalsh(x: Node, UPLO: str = "L") -> Node:
-    """The eigenvalues of symmetric matrices, ascending: the first result of `eigh`.
+    """The eigenvalues of symmetric (Hermitian) matrices, ascending: the first result of `eigh`.
 
     >>> treadle.linalg.eigvalsh(Tensor([[1.0, 0.0], [0.0, 3.0]]))
     Tensor([1., 3.])
@@ -85,25 +87,29 @@ def eigvalsh(x: Node, UPLO: str = "L") -> Node:
 def _singular_tangent(
     sources: Sequence[Node], outputs: Sequence[Node], tangents: Sequence[Node]
 ) -> list[Node]:
-    """With P = U^T dA V and F = 1 / (s_j^2 - s_i^2): ds = diag P,
-    dU = U (F (P S + S P^T)) + (1 - U U^T) dA V / S, and dV likewise with P^T."""
+    """With P = U^H dA V and F = 1 / (s_j^2 - s_i^2): ds = Re diag P,
+    dU = U (F (P S + S P^H) + i Im diag P / 2S) + (1 - U U^H) dA V / S, and dV likewise with P^H:
+    of the phases, which are not determined, both take half of what changes."""
     values, (moved,) = outputs[1], tangents
     width = values.shape[-1]
-    u, v = outputs[0], turned(outputs[2])
-    inner = matmul(matmul(turned(u), moved), v)
+    u, v = outputs[0], adjoint(outputs[2])
+    inner = matmul(matmul(adjoint(u), moved), v)
     factor = _inverse_differences(mul(values, values))
 
     def side(vectors: Node, inner: Node, image: Node) -> Node:
         scaled = mul(inner, row_of(values))
-        found = matmul(vectors, mul(factor, add(scaled, turned(scaled))))
+        found = matmul(vectors, mul(factor, add(scaled, adjoint(scaled))))
+        if inner.dtype.is_complex:
+            phase = div(imag(diagonal(inner, 0, -2, -1)), mul(values, 2))
+            found = add(found, mul(vectors, row_of(complex_of(zeros_like(phase), phase))))
         if not shapes.same(vectors.shape[-2], width):
             beyond = sub(image, matmul(vectors, inner))
             found = add(found, div(beyond, row_of(values)))
         return found
 
     by_u = side(u, inner, matmul(moved, v))
-    by_v = side(v, turned(inner), matmul(turned(moved), u))
-    return [by_u, diagonal(inner, 0, -2, -1), turned(by_v)]
+    by_v = side(v, adjoint(inner), matmul(adjoint(moved), u))
+    return [by_u, real(diagonal(inner, 0, -2, -1)), adjoint(by_v)]
 
 
 class Full(Formula):
@@ -115,7 +121,8 @@ class Full(Formula):
         raise NotImplementedError(self.words(call))
 
     def vjp(self, call: Node, cotangents: Parts, needed: Sequence[bool]) -> Parts:
-        beyond = simplify([x for x in cotangents[3:] if x is not None])
+        arriving = [x for x in cotangents[3:] if x is not None]
+        beyond = simplify([part for x in arriving for part in parts_of(x)])
         if any(zero is None or zero.value != 0 for zero in map(constant_of, beyond)):
             raise NotImplementedError(self.words(call))
 
@@ -142,8 +149,8 @@ def svd(x: Node, full_matrices: bool = True) -> SVDResult[Node]:
     values S >= 0 that descend.
 
     x: (.., m, n), k = min(m, n). U: (.., m, m), S: (.., k), Vh: (.., n, n); without
-    `full_matrices`, (.., m, k) and (.., k, n). Signs are not determined; the derivative of vectors
-    that belong to equal values is inf or NaN, and the vectors beyond k have none:
+    `full_matrices`, (.., m, k) and (.., k, n). Signs (phases) are not determined; the derivative of
+    vectors that belong to equal values is inf or NaN, and the vectors beyond k have none:
     NotImplementedError from reverse mode where they count, and from forward mode with
     `full_matrices` and m != n.
 
@@ -189,7 +196,7 @@ def svdvals(x: Node) -> Node:
 
 @public("svd", source="PyTorch")
 def svd_of_tensor(x: Node, some: bool = True, compute_uv: bool = True) -> TensorSVDResult[Node]:
-    """(U, S, V) with x == U @ diag(S) @ V.T, as `linalg.svd` with full_matrices=not some; without
+    """(U, S, V) with x == U @ diag(S) @ V.mH, as `linalg.svd` with full_matrices=not some; without
     `compute_uv`, U and V are zeros.
 
     >>> Tensor([[3.0, 0.0], [0.0, 4.0]]).svd()[1]
@@ -197,7 +204,7 @@ def svd_of_tensor(x: Node, some: bool = True, compute_uv: bool = True) -> Tensor
     """
     u, values, vh = svd(x, full_matrices=not (some and compute_uv))
     if compute_uv:
-        return TensorSVDResult(u, values, turned(vh))
+        return TensorSVDResult(u, values, adjoint(vh))
     return TensorSVDResult(zeros_like(u), values, zeros_like(vh))
 
 
@@ -207,26 +214,26 @@ def _threshold(name: str, x: Node, values: Node, atol: Any, rtol: Any) -> Node:
     unless one of them is given."""
     rows, columns = known_sizes(name, x)
     if rtol is None:
-        epsilon = 2.0 ** (-52 if x.dtype.itemsize == 8 else -23)
+        epsilon = values.dtype.eps
         if atol is None:
             rtol = max(rows, columns) * epsilon
         else:  # a positive atol counts alone
             rtol = where(gt(atol, 0), 0, max(rows, columns) * epsilon)
     some = values.shape[-1] != 0
-    greatest = reduce("max", values, -1) if some else const(0, x.dtype, values.shape[:-1])
-    found = maximum(const(0, x.dtype) if atol is None else atol, mul(greatest, rtol))
+    greatest = reduce("max", values, -1) if some else const(0, values.dtype, values.shape[:-1])
+    found = maximum(const(0, values.dtype) if atol is None else atol, mul(greatest, rtol))
     return reshape(found, (*found.shape, 1))
 
 
 def _pinv_tangent(
     sources: Sequence[Node], outputs: Sequence[Node], tangents: Sequence[Node]
 ) -> list[Node]:
-    """dP = -P dA P + P P^T dA^T (1 - A P) + (1 - P A) dA^T P^T P. Source: Golub and Pereyra, "The
+    """dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P. Source: Golub and Pereyra, "The
     differentiation of pseudo-inverses", 1973."""
     a, (p,), (moved,) = sources[0], outputs, tangents
-    back = turned(moved)
-    left = matmul(matmul(p, turned(p)), back)
-    right = matmul(matmul(back, turned(p)), p)
+    back = adjoint(moved)
+    left = matmul(matmul(p, adjoint(p)), back)
+    right = matmul(matmul(back, adjoint(p)), p)
     first = add(neg(matmul(matmul(p, moved), p)), sub(left, matmul(matmul(left, a), p)))
     return [add(first, sub(right, matmul(p, matmul(a, right))))]
 
@@ -241,8 +248,8 @@ def pinv(
     """The pseudo-inverses of matrices: (.., m, n) -> (.., n, m).
 
     SVDResult values up to max(atol, rtol * the greatest) count as 0; rtol (also called rcond) is
-    max(m, n) * epsilon unless a positive atol is given. hermitian: x is symmetric, of which the
-    lower triangle is read.
+    max(m, n) * epsilon unless a positive atol is given. hermitian: x is symmetric (Hermitian), of
+    which the lower triangle is read.
 
     >>> treadle.linalg.pinv(Tensor([[2.0, 0.0], [0.0, 0.0]]))
     Tensor([[0.5, 0. ],
@@ -260,13 +267,13 @@ def pinv(
         if hermitian:
             values, vectors = eigen(a)
             sizes = where(gt(values, 0), values, neg(values))
-            u, vh = vectors, turned(vectors)
+            u, vh = vectors, adjoint(vectors)
         else:
             u, values, vh = singular(a, is_full=False)
             sizes = values
         counts = gt(sizes, _threshold("pinv", a, sizes, *own))
         inverted = where(counts, div(1, where(counts, values, 1)), 0)
-        return [matmul(mul(turned(vh), row_of(inverted)), turned(u))]
+        return [matmul(mul(adjoint(vh), row_of(inverted)), adjoint(u))]
 
     return opaque(inverse, (a, *tolerances), PINV)[0]
 

@@ -9,7 +9,7 @@ from treadle.graph import shapes
 from treadle.graph.build import const, expand, reshape
 from treadle.graph.creation import eye
 from treadle.graph.elementwise import add, mul, sub
-from treadle.graph.linalg.factors import turned
+from treadle.graph.linalg.adjoint import adjoint
 from treadle.graph.linalg.formula import floating, matrices
 from treadle.graph.linalg.panels import column_of
 from treadle.graph.linalg.solving import inv, solve
@@ -95,7 +95,7 @@ def vander(x: Node, *, N: int | None = None) -> Node:
 
 @public("householder_product", source="PyTorch", method=False, linalg=True)
 def householder_product(x: Node, tau: Node) -> Node:
-    """The first n columns of the product of k reflections 1 - tau_i v_i v_i^T.
+    """The first n columns of the product of k reflections 1 - tau_i v_i v_i^H.
 
     x: (.., m, n) with m >= n, whose columns hold v_i below the diagonal; above it v_i is 0, and on
     it 1. tau: (.., k), k <= n. Source: LAPACK's orgqr.
@@ -119,7 +119,7 @@ def householder_product(x: Node, tau: Node) -> Node:
 
     def step(found: Node, now: Any) -> tuple[Node, tuple[()]]:
         vector, scale = (column_of(each) for each in now)
-        image = matmul(turned(vector), found)
+        image = matmul(adjoint(vector), found)
         return sub(found, mul(column_of(scale), mul(vector, image))), ()
 
     parts = (movedim(vectors, -1, 0), movedim(scales, -1, 0))

@@ -17,6 +17,7 @@ from treadle.graph.build import (
 )
 from treadle.graph.call import Parts, Rule
 from treadle.graph.elementwise import add, div, eq, floor_divide, neg, sub
+from treadle.graph.linalg.adjoint import adjoint, turned
 from treadle.graph.linalg.formula import matrices, opaque, results
 from treadle.graph.linalg.panels import (
     PANEL,
@@ -30,7 +31,7 @@ from treadle.graph.linalg.panels import (
 )
 from treadle.graph.linalg.results import TriangularSolveResult
 from treadle.graph.linear import matmul
-from treadle.graph.movement import diagonal, movedim, narrow, transpose, tril, triu
+from treadle.graph.movement import diagonal, movedim, narrow, tril, triu
 from treadle.graph.public import public
 from treadle.graph.scan import scan
 from treadle.graph.shapes import text
@@ -101,13 +102,13 @@ class Substitution(Rule):
         return [None if right is None else solved(call.src[0], right, self.upper, self.unit)]
 
     def vjp(self, call: Node, cotangents: Parts, needed: Sequence[bool]) -> Parts:
-        """Of b it is that of x through the inverse of the transpose, of a minus that times x."""
+        """Of b it is that of x through the inverse of the adjoint, of a minus that times x."""
         (x,), (arriving,) = results(call), cotangents
         none = [None] * len(call.src)
         if arriving is None:
             return none
-        back = solved(transpose(call.src[0], -2, -1), arriving, not self.upper, self.unit)
-        by_matrix = neg(self.triangle(matmul(back, transpose(x, -2, -1)))) if needed[0] else None
+        back = solved(adjoint(call.src[0]), arriving, not self.upper, self.unit)
+        by_matrix = neg(self.triangle(matmul(back, adjoint(x)))) if needed[0] else None
         return [by_matrix, back, *none[2:]]
 
     def triangle(self, x: Node) -> Node:
@@ -146,8 +147,7 @@ def solve_triangular(
     _check(a, b, left)
     if left:
         return solved(a, b, upper, unitriangular)
-    turned = solved(transpose(a, -2, -1), transpose(b, -2, -1), not upper, unitriangular)
-    return transpose(turned, -2, -1)
+    return turned(solved(turned(a), turned(b), not upper, unitriangular))
 
 
 def _check(a: Node, b: Node, left: bool) -> None:
@@ -173,12 +173,7 @@ def triangular_solve(
     """
     b, a = matrices("triangular_solve", x, A)
     _check(a, b, left=True)
-    wanted = transposed_of(a) if transpose else a
+    wanted = turned(a) if transpose else a
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2], name="triangular_solve")
     solution = solved(wanted, b, upper is not transpose, unitriangular)
     return TriangularSolveResult(solution, expand(a, (*batch, *a.shape[-2:])))
-
-
-def transposed_of(x: Node) -> Node:
-    """The matrices turned."""
-    return transpose(x, -2, -1)
