@@ -22,7 +22,6 @@ from treadle.ir import index
 from treadle.kernel import blocks, contraction, stream, windows
 from treadle.kernel.actions import (
     Action,
-    Fuse,
     Hint,
     Place,
     Prefetch,
@@ -37,9 +36,11 @@ from treadle.kernel.analysis import Facts, points, upper
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt, kept
 from treadle.kernel.layout import layouts
+from treadle.kernel.merge import merge
 from treadle.kernel.plan import FEW_TASKS, SERIAL_WORK, TASK_MEMORY, TASK_WORK, Plan
 from treadle.kernel.sieve import sieves
 from treadle.kernel.stage import Keep
+from treadle.kernel.tiles import Contraction
 
 CHUNK = 65_536  # elements of a task of a flat loop over much memory
 COLUMN_TILE = 4096  # columns whose accumulators stay in the first cache
@@ -65,7 +66,9 @@ def schedule(kernel: Kernel, target: Target) -> Plan:
 
 def _choose(plan: Plan) -> None:
     work = plan.work()
-    merge(plan)
+    merge(plan, list(plan.kernel.leaves))
+    if plan.actions:
+        plan.note_facts()
     chain = blocks.find(plan)
     if chain is not None and blocks.schedule(plan, chain):
         return
@@ -106,7 +109,7 @@ def _settle(plan: Plan) -> bool:
     return True
 
 
-def find_contraction(plan: Plan) -> contraction.Contraction | None:
+def find_contraction(plan: Plan) -> Contraction | None:
     """The contraction that a kernel is. If only every n-th term of its sum counts, it goes over
     those alone, with the remainders that tell which outermost."""
     before = plan.kernel, list(plan.actions)
@@ -126,47 +129,6 @@ def find_contraction(plan: Plan) -> contraction.Contraction | None:
         plan.kernel, plan.actions = before
         plan.note_facts()
     return found
-
-
-# ---- merge ---------------------------------------------------------------------------------------
-def merge(plan: Plan) -> None:
-    """Fuses runs of adjacent ranges that every access walks as one."""
-    run: list[str] = []
-    for name in list(plan.kernel.leaves):
-        if run and not _mergeable(plan, run[-1], name):
-            _fuse(plan, run)
-            run = []
-        run.append(name)
-    _fuse(plan, run)
-    if plan.actions:
-        plan.note_facts()
-
-
-def _fuse(plan: Plan, run: list[str]) -> None:
-    if len(run) > 1:
-        plan.do(Fuse(tuple(run), "".join(run)))
-
-
-def _mergeable(plan: Plan, outer: str, inner: str) -> bool:
-    users = plan.users(outer)
-    if not users or users != plan.users(inner) or {outer, inner} & plan.serial:
-        return False
-    size = plan.kernel.leaves[inner].extent
-    first, second = plan.kernel.leaves[outer].node, plan.kernel.leaves[inner].node
-    for statement in users:
-        at = statement.order.index(outer)
-        if statement.order[at + 1 : at + 2] != (inner,):
-            return False
-        if (outer in statement.reduced) != (inner in statement.reduced):
-            return False
-        facts = plan.facts[statement.name]
-        if facts.plain & (first.free | second.free):
-            return False
-        for access in facts.accesses:
-            step, small = access.affine_stride(first), access.affine_stride(second)
-            if step is None or small is None or index.mul(small, size) is not index.as_node(step):
-                return False
-    return True
 
 
 # ---- keep ----------------------------------------------------------------------------------------

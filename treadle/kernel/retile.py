@@ -22,13 +22,15 @@ from treadle.kernel.kernel import (
     kept,
     replaced,
 )
+from treadle.kernel.layout import ROOT
 
 
 @dataclass(frozen=True)
 class Detach:
     """Gives what reads a reduction's tile loops of its own inside the leaf `at`, so that the store
     can run along another range than the sum does (a transposing store). The tile is copied to
-    scratch memory called `name`; the new leaves are called name + the name of their range."""
+    scratch memory called `name`; the new leaves are called name + the name of their range. At
+    "root" the tile is all the results."""
 
     statement: str
     at: str
@@ -79,6 +81,8 @@ class Detach:
                 raise ScheduleError(f"there is a scratch buffer called {name!r} already")
             node = Node(ops.ARG, target.dtype, (), (name, target.shape))
             scratch[name] = Scratch(name, node)
+            if self.at == ROOT:
+                scratch[name] = replace(scratch[name], scope=ROOT)
             targets.append(node)
             old = Node(ops.LOAD, target.dtype, (target, *writer.index), axes)
             mapping[old] = Node(ops.LOAD, target.dtype, (node, *writer.index), axes)
@@ -86,7 +90,9 @@ class Detach:
 
 
 def _down_to(kernel: Kernel, statement: Stmt, at: str) -> tuple[str, ...]:
-    """The leaves of a statement down to `at`, a loop around its results."""
+    """The leaves of a statement down to `at`, a loop around its results (none down to "root")."""
+    if at == ROOT:
+        return ()
     kernel.leaf(at)
     if at not in statement.order or at in statement.reduced:
         raise ScheduleError(f"{at} is no loop around the results of {statement.name}")
@@ -218,14 +224,15 @@ class _Tile:
                 raise ScheduleError(f"range {owner.name} is not split in a block and a tile")
             own = f"{name}{owner.name}"
             require_new(kernel, [own])
-            size = prod(index.as_int(kernel.leaves[leaf].extent) for leaf in inside)
-            nodes = (kernel.leaves[n].node for n in inside)
-            first = index.substitute(owner.value, {n: 0 for n in nodes if n.op is ops.RANGE})
-            extent: Extent = size
-            if not exact(kernel, owner):  # the last tile is smaller
-                extent = index.dim(index.minimum(size, index.sub(owner.extent, first)))
+            whole = len(inside) == len(owner.leaves)
+            first, extent = (index.as_node(0), owner.extent) if whole else _block(kernel, inside)
             leaf = Leaf(own, extent, next(numbers))
             self.own |= dict.fromkeys(inside, own)
+            self.leaves.append(leaf)
+            self.ranges.append(Range(own, extent, leaf.number, (own,), leaf.node))
+            self.mapping[owner.node] = leaf.node
+            if whole:
+                continue
             place = replace(
                 owner,
                 name=f"{own}_place",
@@ -234,8 +241,7 @@ class _Tile:
                 value=index.add(first, leaf.node),
                 is_place=True,
             )
-            self.leaves.append(leaf)
-            self.ranges += [Range(own, extent, leaf.number, (own,), leaf.node), place]
+            self.ranges.append(place)
             self.mapping[owner.node] = place.node
         for part in kernel.ranges.values():
             if not part.leaves and part.value.free & sum(n.free for n in self.mapping):
@@ -263,6 +269,17 @@ class _Tile:
             order=tuple(order),
             reduced=frozenset(self.own.get(name, name) for name in statement.reduced),
         )
+
+
+def _block(kernel: Kernel, inside: list[str]) -> tuple[Node, Extent]:
+    """(the first point, the number of points) of the part of a range that lies in these leaves."""
+    owner = kernel.range_of[inside[0]]
+    size = prod(index.as_int(kernel.leaves[leaf].extent) for leaf in inside)
+    nodes = (kernel.leaves[n].node for n in inside)
+    first = index.substitute(owner.value, {n: 0 for n in nodes if n.op is ops.RANGE})
+    if exact(kernel, owner):
+        return first, size
+    return first, index.dim(index.minimum(size, index.sub(owner.extent, first)))  # the last one
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ and the matrix is scheduled as any loop over memory is, read once, in one stream
 from __future__ import annotations
 
 from treadle.kernel.analysis import points
-from treadle.kernel.contraction import Contraction, too_large
+from treadle.kernel.contraction import too_large
 from treadle.kernel.plan import Plan
+from treadle.kernel.tiles import Contraction
 
 FEW_ROWS = 4  # products for which the matrix is read as for one vector
 

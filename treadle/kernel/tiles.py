@@ -1,0 +1,390 @@
+"""Register tiles as a choice says: the actions that make them.
+
+A tile computes `rows` of one factor's range against `vectors` of the other's at once. A factor that
+is read at a stride is packed into panels first; one that is read under a guard is copied with its
+border of zeros; a result that is stored at a stride is written by loops of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from treadle.ir import index
+from treadle.ir.node import Node
+from treadle.kernel.actions import Reorder, Split, Tail, grid, unroll, vector
+from treadle.kernel.analysis import Access, points, upper
+from treadle.kernel.cooperate import CooperateTasks
+from treadle.kernel.kernel import ScheduleError, Stmt, kept
+from treadle.kernel.narrow import (
+    Grouped,
+    axis_before,
+    cast_of,
+    convert_rows,
+    grouped,
+    panel_group,
+    split_group,
+)
+from treadle.kernel.plan import SERIAL_WORK, Plan
+from treadle.kernel.retile import Detach, Subtotal
+from treadle.kernel.split_k import Cut, cut_sum, store_whole
+from treadle.kernel.stage import Stage, stage_name
+from treadle.kernel.trim import trim_sums
+
+PRODUCTS = 16  # in one step of the loop over the sum, at least
+SUM_BLOCK = 1024  # terms of a sum whose panel is packed at a time, about
+TASKS_PER_THREAD = 4
+LONG_ENDING = 160  # operations on a tile's results beyond which they get loops of their own
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A sum of products. rows, columns: output leaves that only the first, only the second factor
+    depends on; first, second: the loads of the factors; summed: the reduced leaves; grouped: what
+    is inside an instruction, once that is decided."""
+
+    statement: Stmt
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    summed: tuple[str, ...]
+    first: tuple[Access, ...]
+    second: tuple[Access, ...]
+    grouped: Grouped | None = None
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The leaves of the result, in the order of the statement."""
+        return kept(self.statement)
+
+    def turned(self) -> Contraction:
+        """The same with the factors in the other order."""
+        return replace(
+            self, rows=self.columns, columns=self.rows, first=self.second, second=self.first
+        )
+
+
+@dataclass(frozen=True)
+class Tile:
+    """`rows` numbers (or vectors) against `vectors` vectors of `lanes` each (1: vectors of the
+    sum). cycles: of all the tiles of the kernel."""
+
+    rows: int
+    vectors: int
+    lanes: int
+    cycles: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A way to do it: the contraction with its vector factor second, the leaf in lanes, the leaf
+    of the tile's rows (and of its columns, if the lanes run along the sum), the tile, whether the
+    second factor is packed, how the sum is cut if it is, and the whole cost in cycles."""
+
+    contraction: Contraction
+    lanes: str
+    row: str
+    column: str
+    tile: Tile
+    packed: bool
+    cut: Cut | None
+    cycles: float
+
+
+def guard_of(access: Access) -> Node:
+    """The guard of a load (CONST true if it has none)."""
+    load = access.node
+    return load.src[-1] if len(load.src) > 1 + load.arg else index.TRUE
+
+
+def stored_along(plan: Plan, name: str) -> bool:
+    """Whether the results lie contiguously along a range."""
+    node = plan.kernel.leaves[name].node
+    stores = (a for facts in plan.facts.values() for a in facts.accesses if a.is_store)
+    return all(a.stride(node) == 1 for a in stores)
+
+
+def tile(plan: Plan, choice: Choice) -> None:
+    """Tiles a contraction, with the rest of its results in tasks and loops."""
+    if choice.cut is not None:
+        _cut_tiles(plan, choice, choice.cut)
+    elif choice.lanes in choice.contraction.summed:
+        _dot_tiles(plan, choice)
+    else:
+        _outer_tiles(plan, choice)
+
+
+def _split_group(plan: Plan, choice: Choice) -> Choice:
+    """The choice with its innermost products inside an instruction, where there is one."""
+    contraction = choice.contraction
+    *outer, name = contraction.summed
+    group = grouped(plan, contraction.statement, name)
+    if group is None:
+        return choice
+    summed = (*outer, split_group(plan, contraction.statement.name, group))
+    return replace(choice, contraction=replace(contraction, summed=summed, grouped=group))
+
+
+# ---- lanes along an output -----------------------------------------------------------------------
+def _outer_tiles(plan: Plan, choice: Choice) -> None:
+    apart = _store_lanes(plan, choice)
+    choice = _split_group(plan, choice)
+    contraction, lanes, row, tile = choice.contraction, choice.lanes, choice.row, choice.tile
+    plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}u", tile.vectors), (f"{lanes}v", tile.lanes))))
+    others = [name for name in contraction.outputs if name not in (row, lanes)]
+    blocks = _split_rows(plan, row, tile.rows, [*others, f"{lanes}o"])
+    tasks, loops = _outer_loops(plan, [*others, *blocks], f"{lanes}o")
+    alone = choice.packed and _panel_alone(plan, choice, tasks)
+    block, summed = _block_sum(plan, choice) if alone else ((), contraction.summed[-1])
+    _unroll_sum(plan, summed, tile.rows * tile.vectors)
+    _unroll_tile(plan, f"{row}u", f"{lanes}u", tile)
+    plan.do(vector(f"{lanes}v"))
+    _arrange(plan, choice, tasks, [*loops, *block, f"{row}o"])
+    if block:
+        plan.do(Subtotal(contraction.statement.name, f"{row}o"))
+    if choice.packed:
+        _pack(plan, choice, tasks, block, alone)
+    if tasks:
+        _stage_guarded(plan, choice, contraction.statement.name, tasks[-1])
+    if len(contraction.first) == 1 == len(choice.contraction.summed):
+        name = choice.contraction.summed[0]
+        convert_rows(plan, contraction.statement.name, contraction.first[0], row, name)
+    trim_sums(plan, contraction.statement.name)
+    if apart is not None and not block:  # else the results are in memory already
+        _store_apart(plan, choice, apart)
+
+
+def _block_sum(plan: Plan, choice: Choice) -> tuple[tuple[str, ...], str]:
+    """Cuts a long sum whose factor is packed into even blocks, so that a panel stays in the second
+    cache: (the leaf of the blocks, if there are any; the innermost leaf of the sum)."""
+    *outer, name = choice.contraction.summed
+    extent = plan.kernel.leaves[name].extent
+    if outer or not isinstance(extent, int) or extent <= 2 * SUM_BLOCK:
+        return (), name
+    count = -(-extent // SUM_BLOCK)
+    plan.do(Split(name, f"{name}b", ((f"{name}i", -(-extent // count)),)))
+    return (f"{name}b",), f"{name}i"
+
+
+def _unroll_sum(plan: Plan, name: str, products: int) -> None:
+    """Writes out enough steps of the sum to hide the loop: few for large tiles."""
+    extent = plan.kernel.leaves[name].extent
+    if not isinstance(extent, int):
+        return
+    steps = max(1, min(4, -(-PRODUCTS // max(1, products))))
+    while extent % steps:
+        steps -= 1
+    if 1 < steps < extent:
+        plan.do(Split(name, f"{name}o", ((f"{name}u", steps),)))
+        plan.do(unroll(f"{name}u"))
+
+
+def _unroll_tile(plan: Plan, rows: str, columns: str, tile: Tile) -> None:
+    """The operands of the axis that is unrolled innermost stay in registers: the smaller one."""
+    plan.do(unroll(rows, columns) if tile.vectors <= tile.rows else unroll(columns, rows))
+
+
+def _split_rows(plan: Plan, row: str, rows: int, others: Sequence[str]) -> tuple[str, ...]:
+    """Cuts the rows in tiles, and the tiles in blocks where the rest gives too few tasks. Returns
+    the block's leaf."""
+    tiles = -(-upper(plan.kernel.leaves[row].extent) // rows)
+    wanted = TASKS_PER_THREAD * plan.target.threads
+    blocks = max(1, min(tiles, -(-wanted // points(plan.kernel, others))))
+    if blocks == 1:
+        plan.do(Split(row, f"{row}o", ((f"{row}u", rows),)))
+        return ()
+    per_block = -(-tiles // blocks)
+    plan.do(Split(row, f"{row}g", ((f"{row}o", per_block), (f"{row}u", rows))))
+    return (f"{row}g",)
+
+
+def _outer_loops(
+    plan: Plan, others: Sequence[str], panels: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(leaves that are tasks, leaves that are loops inside one): as few ranges as give enough
+    tasks, the panels of the lanes last."""
+    if plan.work() < SERIAL_WORK:
+        return (), (*others, panels)
+    wanted = TASKS_PER_THREAD * plan.target.threads
+    chosen: list[str] = []
+    for name in (*others, panels):
+        if points(plan.kernel, chosen) >= wanted:
+            break
+        chosen.append(name)
+    return tuple(chosen), tuple(n for n in (*others, panels) if n not in chosen)
+
+
+def _arrange(plan: Plan, choice: Choice, tasks: Sequence[str], loops: Sequence[str]) -> None:
+    """Tasks outermost, then the loops in this order, then those of the sum."""
+    if tasks:
+        plan.do(grid(*tasks))
+    statement = plan.kernel.statement(choice.contraction.statement.name)
+    sums = [
+        name
+        for name in statement.order
+        if name in statement.reduced and plan.kernel.leaves[name].kind == "loop"
+    ]
+    plan.do(Reorder((*loops, *(name for name in sums if name not in loops))))
+
+
+def _packed_load(plan: Plan, choice: Choice) -> Node:
+    """The load of the second factor that moves with the lanes."""
+    node = plan.kernel.ranges[choice.lanes].node
+    loads = (a.node for a in choice.contraction.second)
+    return next(load for load in loads if plan.kernel.over_ranges(load).free & node.free)
+
+
+def _panel_alone(plan: Plan, choice: Choice, tasks: Sequence[str]) -> bool:
+    """Whether hardly two tasks read the same panel, so that each packs its own."""
+    free = plan.kernel.over_leaves(_packed_load(plan, choice)).free
+    same = [name for name in tasks if not free & plan.kernel.leaves[name].bit]
+    return points(plan.kernel, same) <= 2 and (not tasks or tasks[-1] == f"{choice.lanes}o")
+
+
+def _pack(
+    plan: Plan, choice: Choice, tasks: Sequence[str], block: Sequence[str], alone: bool
+) -> None:
+    """Stages the vector factor in panels: in every task its own, or once for the whole kernel if
+    several tasks read the same or a panel would be too large for a task's memory."""
+    lanes, width = choice.lanes, choice.tile.lanes
+    load = _packed_load(plan, choice)
+    axis = axis_before(plan, load, lanes)
+    layout = () if axis == load.arg - 1 else (*(a for a in range(load.arg) if a != axis), axis)
+    group = panel_group(plan, load, choice.contraction.grouped)
+    if group is not None:
+        layout = (*(a for a in range(load.arg) if a != axis), axis)
+    buffer = stage_name(plan.kernel, load)
+    at = block[0] if block else f"{lanes}o"
+    cast = cast_of(plan, choice.contraction.statement.name, load)
+    at_task = Stage(buffer, at, "panel", layout=layout, group=group, cast=cast)
+    tile = choice.tile.vectors * width
+    at_root = Stage(buffer, "root", "panel", "root", layout, block=tile, group=group, cast=cast)
+    shared = not (alone and plan.fits(at_task))
+    try:
+        plan.do(at_root if shared else at_task)
+    except ScheduleError:
+        return  # it is read where no loop goes: gathered, then
+    if group is not None:
+        split_group(plan, "copy_panel", Grouped(f"panel{group[0]}", group[1]))
+    own = f"panel{axis}"
+    plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
+    plan.do(vector(f"{own}v"))
+    if shared and tasks:
+        _share_packing(plan)
+
+
+def _share_packing(plan: Plan) -> None:
+    """Tasks for a packing that is a phase of its own."""
+    copy = plan.kernel.statement("copy_panel")
+    if points(plan.kernel, copy.order) < SERIAL_WORK:
+        return
+    loops = [name for name in copy.order if plan.kernel.leaves[name].kind == "loop"]
+    if loops:
+        plan.do(grid(max(loops, key=lambda name: upper(plan.kernel.leaves[name].extent))))
+
+
+def _stage_guarded(plan: Plan, choice: Choice, name: str, at: str) -> None:
+    """Copies the parts of the first factor that are read under a guard, with zeros where it is
+    false, so that the tile reads them without asking."""
+    for number, access in enumerate(choice.contraction.first):
+        if guard_of(access) is index.TRUE:
+            continue
+        patch = f"patch{number or ''}"
+        buffer = stage_name(plan.kernel, access.node)
+        statement = plan.kernel.statement(name)
+        loops = statement.order[statement.order.index(at) : statement.first_reduced()]
+        stages = [Stage(buffer, leaf, patch) for leaf in loops]
+        fitting = next((stage for stage in stages if plan.fits(stage)), None)
+        if fitting is None:
+            continue  # the guard says more than where the buffer ends: it stays
+        plan.do(fitting)
+        width = plan.target.lanes(access.node.dtype)
+        last = plan.kernel.statement(f"copy_{patch}").order[-1]
+        extent = plan.kernel.leaves[last].extent
+        if isinstance(extent, int) and extent > width // 2 and last.startswith(patch):
+            plan.do(Split(last, f"{last}o", ((f"{last}v", width),)))
+            plan.do(vector(f"{last}v"))
+
+
+def _store_lanes(plan: Plan, choice: Choice) -> str | None:
+    """The range along which stores of their own run: a contiguous one, or "" if there is none.
+    None if the tile stores its results as they are: along its lanes, with little to do for each."""
+    tile = choice.tile
+    statement = choice.contraction.statement
+    ending = sum(plan.facts[s.name].cost for s in plan.kernel.statements if s is not statement)
+    along = stored_along(plan, choice.lanes) or choice.lanes in choice.contraction.summed
+    if along and ending * tile.rows * tile.vectors <= LONG_ENDING:
+        return None
+    return next((n for n in (choice.column, choice.row) if stored_along(plan, n)), "")
+
+
+def _store_apart(plan: Plan, choice: Choice, along: str) -> None:
+    """The stores in loops of their own, with lanes along a range of the tile."""
+    statement = plan.kernel.statement(choice.contraction.statement.name)
+    loops = [name for name in kept(statement) if plan.kernel.leaves[name].kind in ("grid", "loop")]
+    plan.do(Detach(statement.name, loops[-1], "t"))
+    if not along:
+        return
+    lanes = f"t{along}"
+    leaf = plan.kernel.leaves[lanes]
+    width = plan.target.lanes(statement.values[0].dtype)
+    while width // 2 >= upper(leaf.extent):
+        width //= 2
+    if width < 2:
+        return
+    others = [n for n in plan.kernel.statements[-1].order if n.startswith("t")]
+    plan.do(Reorder((*(n for n in others if n != lanes), lanes)))
+    plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}v", width),)))
+    if isinstance(leaf.extent, Node):
+        plan.do(Tail(f"{lanes}v", "mask"))
+    plan.do(vector(f"{lanes}v"))
+
+
+# ---- lanes along the sum -------------------------------------------------------------------------
+def _dot_tiles(plan: Plan, choice: Choice) -> None:
+    contraction, lanes, row, column = choice.contraction, choice.lanes, choice.row, choice.column
+    tile = choice.tile
+    apart = _store_lanes(plan, choice)
+    width = plan.target.lanes(contraction.statement.values[0].dtype)
+    plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}v", width),)))
+    plan.do(Split(column, f"{column}o", ((f"{column}u", tile.vectors),)))
+    others = [name for name in contraction.outputs if name not in (row, column)]
+    blocks = _split_rows(plan, row, tile.rows, [*others, f"{column}o"])
+    _unroll_tile(plan, f"{row}u", f"{column}u", tile)
+    plan.do(vector(f"{lanes}v"))
+    tasks, loops = _outer_loops(plan, [*others, *blocks], f"{column}o")
+    _arrange(plan, choice, tasks, [*loops, f"{row}o"])
+    if apart is not None:
+        _store_apart(plan, choice, apart)
+
+
+# ---- sums that are cut ---------------------------------------------------------------------------
+def _cut_tiles(plan: Plan, choice: Choice, cut: Cut) -> None:
+    """All tiles for each block of the sum, whose subtotals go to partial results in memory."""
+    contraction, lanes, row, column = choice.contraction, choice.lanes, choice.row, choice.column
+    tile, name = choice.tile, contraction.statement.name
+    apart = lanes in contraction.summed or _store_lanes(plan, choice) is not None
+    pieces, blocks, inside = cut_sum(plan, cut)
+    summed = inside if cut.leaf == contraction.summed[-1] else contraction.summed[-1]
+    if lanes in contraction.summed:
+        lanes = summed
+        width = plan.target.lanes(contraction.statement.values[0].dtype)
+        plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}v", width),)))
+        plan.do(Split(column, f"{column}o", ((f"{column}u", tile.vectors),)))
+    else:
+        parts = ((f"{lanes}u", tile.vectors), (f"{lanes}v", tile.lanes))
+        plan.do(Split(lanes, f"{lanes}o", parts))
+        _unroll_sum(plan, summed, tile.rows * tile.vectors)
+    plan.do(Split(row, f"{row}o", ((f"{row}u", tile.rows),)))
+    _unroll_tile(plan, f"{row}u", f"{column}u", tile)
+    plan.do(vector(f"{lanes}v"))
+    others = [n for n in contraction.outputs if n not in (row, column)]
+    plan.do(Reorder((pieces, *blocks, *others, f"{column}o", f"{row}o")))
+    plan.do(CooperateTasks(pieces, f"{cut.first}t"))
+    partial = f"{name}_tasks"
+    plan.do(Subtotal(partial, f"{row}o"))
+    if choice.packed:
+        _pack(plan, choice, (), blocks[-1:], alone=True)
+    _stage_guarded(plan, choice, f"{partial}_sub", blocks[-1])
+    trim_sums(plan, f"{partial}_sub")
+    if apart:
+        store_whole(plan, name, contraction.outputs, choice.lanes)
