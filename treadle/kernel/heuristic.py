@@ -46,6 +46,7 @@ CHUNK = 65_536  # elements of a task of a flat loop over much memory
 COLUMN_TILE = 4096  # columns whose accumulators stay in the first cache
 ROWS_AT_ONCE = 8
 AHEAD_BYTES = 8192  # how far before the reads of a stream memory is asked for it
+CACHE_SHARE = 16 << 20  # bytes of the last cache that count for a thread: others want it too
 KEEP_COST = 8  # additions that make a value worth a store and a load
 
 
@@ -355,6 +356,7 @@ def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     if reduces and any(plan.unrolled(statement) for statement in plan.users(name)):
         count = min(count, 2)  # each row that is written out has accumulators of its own
     parts = [(f"{name}v", lanes)]
+    loop = f"{name}o"
     if count > 1:
         parts.insert(0, (f"{name}u", count))
     tile = lanes * count
@@ -366,7 +368,8 @@ def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     if tasks:
         piece = _piece(plan, name, work, tile)
         if piece > tile:
-            parts.insert(0, (f"{name}m", piece // tile))
+            loop = f"{name}m"
+            parts.insert(0, (loop, piece // tile))
             outer = f"{name}g"
     plan.do(Split(name, outer, tuple(parts)))
     if tasks:
@@ -382,8 +385,7 @@ def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     if not _past_caches(plan):
         return
     _stream_stores(plan, name)
-    if reduces:
-        _stream_loads(plan, name, f"{name}o", tile)
+    _stream_loads(plan, name, loop, tile)
 
 
 def _gathers(plan: Plan, name: str) -> bool:
@@ -429,9 +431,9 @@ def _moved(plan: Plan) -> int:
 
 
 def _past_caches(plan: Plan) -> bool:
-    """Whether a kernel moves more than the last cache holds."""
-    caches = plan.target.cache_bytes
-    return len(caches) > 2 and _moved(plan) > caches[2]
+    """Whether a kernel moves more than the last cache holds for it."""
+    share = CACHE_SHARE * plan.target.threads
+    return _last(plan) > 0 and _moved(plan) > min(_last(plan), share)
 
 
 def _stream_stores(plan: Plan, name: str) -> None:
@@ -443,8 +445,9 @@ def _stream_stores(plan: Plan, name: str) -> None:
 
 
 def _stream_loads(plan: Plan, name: str, loop: str, tile: int) -> None:
-    """Reads past the caches where one reduction reads everything, once: memory is asked some
-    iterations ahead, and the caches keep what else is in them."""
+    """Where one statement reads everything, once: memory is asked some iterations ahead. Of a
+    reduction past the caches, which keep what else is in them. (What computes for long on what it
+    reads looks ahead little by itself: operations that wait fill the processor's queue.)"""
     readers = [n for n, f in plan.facts.items() if any(not a.is_store for a in f.accesses)]
     if len(readers) != 1 or "prefetch" not in plan.target.intrinsics:
         return
@@ -468,7 +471,8 @@ def _stream_loads(plan: Plan, name: str, loop: str, tile: int) -> None:
         if not access.is_store and index.coefficient(offset, lane) == 1:
             ahead = max(1, AHEAD_BYTES // (tile * access.dtype_bytes))
             buffer = f"arg{access.node.src[0].arg[0]}"
-            plan.do(Prefetch(buffer, statement.name, loop, ahead, past_caches=True))
+            past_caches = not statement.is_store and _moved(plan) > _last(plan)
+            plan.do(Prefetch(buffer, statement.name, loop, ahead, past_caches))
 
 
 def ask_ahead(plan: Plan) -> None:
@@ -491,6 +495,12 @@ def ask_ahead(plan: Plan) -> None:
         if len({s.name for s in statements}) > 1:
             dearest = max(statements, key=lambda s: (not s.is_store, plan.facts[s.name].cost))
             plan.do(Prefetch(buffer, dearest.name, row.name, 1))
+
+
+def _last(plan: Plan) -> int:
+    """Bytes of the third cache."""
+    caches = plan.target.cache_bytes
+    return caches[2] if len(caches) > 2 else 0
 
 
 def _second(plan: Plan) -> int:
