@@ -213,7 +213,8 @@ _CURVES = {
     ops.LOG: (0.0625, 6e4, 16.0), ops.LOG2: (0.0625, 6e4, 23.1), ops.LOG1P: (-0.5, 6e4, 2.0),
     ops.SIN: (-1e4, 1e4, 1.0), ops.COS: (-1e4, 1e4, 1.0), ops.TANH: (-6e4, 6e4, 1.0),
     ops.ATAN: (-6e4, 6e4, 1.0), ops.ERF: (-6e4, 6e4, 1.13), ops.TAN: (-1.0, 1.0, 3.5),
-    ops.ERFC: (-6e4, 6e4, 1.13), ops.ERFINV: (-0.875, 0.875, 2.9), ops.LGAMMA: (0.5, 1e4, 9.3),
+    ops.ERFC: (-6e4, 6e4, 1.13), ops.NORMAL_CDF: (-6e4, 6e4, 0.4),
+    ops.ERFINV: (-0.875, 0.875, 2.9), ops.LGAMMA: (0.5, 1e4, 9.3),
     ops.DIGAMMA: (0.5, 1e4, 5.0),
 }  # fmt: skip
 

@@ -357,6 +357,15 @@ def erfc_row(degree: int, middle: int, end: str) -> Fit:
     return row(g, lambda t: 1 / g(t), "-1", last, degree)
 
 
+def normal_tail_row(degree: int, end: str) -> Fit:
+    """The normal distribution function at -a is 2^p(a), absolute, for a from 0 to the end."""
+
+    def phi(a: Decimal) -> Decimal:
+        return (1 - erf(a / Decimal(2).sqrt())) / 2
+
+    return row(lambda a: phi(a).ln() / LN2, lambda a: phi(a) * LN2, "0", end, degree)
+
+
 def erfinv_row(degree: int, low: str, high: str, far: bool) -> Fit:
     """erfinv(x) = x p(w) with w = -ln(1 - x^2), relative; far: x p(sqrt(w) - 3)."""
 
@@ -420,6 +429,7 @@ ROWS: dict[tuple[str, int], Callable[[], Fit]] = {
     ("ERF_FAR", 64): lambda: erf_far_row(18, "0.75", "5.95", "1"),
     ("ERFC", 32): lambda: erfc_row(11, 2, "10.2"),
     ("ERFC", 64): lambda: erfc_row(22, 4, "27.3"),
+    ("NORMAL_TAIL", 32): lambda: normal_tail_row(8, "5.6"),
     ("ERFINV_NEAR", 32): lambda: erfinv_row(10, "1e-9", "5", far=False),
     ("ERFINV_NEAR", 64): lambda: erfinv_row(7, "1e-9", "5", far=False),
     ("ERFINV_FAR", 32): lambda: erfinv_row(10, "-0.77", "1.1", far=True),

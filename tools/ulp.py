@@ -33,11 +33,13 @@ Array = Any
 UNARY = ("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "atan", "tanh", "erf")
 # Judged by float64 functions that are off by an ulp or two themselves.
 SPECIAL = {
-    "erfc": math.erfc, "erfinv": special.erfinv, "lgamma": special.lgamma,
-    "digamma": special.digamma,
+    "erfc": math.erfc, "normal_cdf": special.normal_cdf, "erfinv": special.erfinv,
+    "lgamma": special.lgamma, "digamma": special.digamma,
 }  # fmt: skip
-# They cross zero: for x > 0 their ulp is that of the value or of 1, whichever is greater.
+# They cross zero, and are measured for x > 0.
 CROSSING = ("lgamma", "digamma")
+# Their ulp is that of the value or of 1, whichever is greater.
+ABSOLUTE = (*CROSSING, "normal_cdf")
 NAMES = (*UNARY, "pow", *SPECIAL)
 LANES = 16
 NUMPY_NAME = {"atan": "arctan", "pow": "power"}
@@ -72,15 +74,15 @@ def runner(backend: Backend, op: ops.Op, dtype: DType, count: int) -> Callable[.
     return run
 
 
-def errors(got: Array, exact: Array, crossing: bool = False) -> Array:
+def errors(got: Array, exact: Array, absolute: bool = False) -> Array:
     """The distance in ulps of got's dtype at the exact value (in a wider dtype); where either is
-    NaN or the exact value rounds to inf, 0 if they agree and inf if not. crossing: ulps of 1 where
+    NaN or the exact value rounds to inf, 0 if they agree and inf if not. absolute: ulps of 1 where
     the value is smaller."""
     info = np.finfo(got.dtype)
     with np.errstate(all="ignore"):
         nearest = exact.astype(got.dtype)
         _, exponent = np.frexp(np.abs(exact))
-        least = -info.nmant if crossing else info.minexp - info.nmant
+        least = -info.nmant if absolute else info.minexp - info.nmant
         spacing = np.maximum(exponent - 1 - info.nmant, least)
         distance = np.abs(np.ldexp(got.astype(exact.dtype) - exact, -spacing))
         agree = (got == nearest) | (np.isnan(got) & np.isnan(nearest))
@@ -162,7 +164,7 @@ def measure(backend: Backend, name: str, values: list[Array]) -> tuple[Array, Ar
     output = np.empty(count, dtype.storage)
     runner(backend, op, dtype, count)(*inputs, output)
     got = output[: len(values[0])]
-    return got, errors(got, reference(name, *values), name in CROSSING)
+    return got, errors(got, reference(name, *values), name in ABSOLUTE)
 
 
 def report(backend: Backend, name: str, dtype: DType, dense: int) -> str:

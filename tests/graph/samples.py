@@ -65,7 +65,7 @@ SAMPLES: dict[ops.Op, list[tuple[Callable[..., Node], tuple[np.ndarray, ...]]]] 
         op: [(alu(op), (SIGNED,))]
         for op in (
             ops.NEG, ops.ABS, ops.EXP, ops.EXP2, ops.EXPM1, ops.SIN, ops.COS, ops.ATAN, ops.TANH,
-            ops.ERF, ops.ERFC, ops.FLOOR, ops.CEIL, ops.TRUNC, ops.RINT,
+            ops.ERF, ops.ERFC, ops.NORMAL_CDF, ops.FLOOR, ops.CEIL, ops.TRUNC, ops.RINT,
         )
     },
     **{op: [(alu(op), (SIGNED * 0.5,))] for op in (ops.TAN, ops.ERFINV)},

@@ -138,10 +138,9 @@ def gelu(x: Node, approximate: str = "none") -> Node:
     >>> Tensor([0.0, 100.0]).gelu()
     Tensor([  0., 100.])
     """
-    half = mul(x, 0.5)
     if approximate == "none":
-        return mul(half, add(erf(mul(x, math.sqrt(0.5))), 1))
+        return mul(x, alu(ops.NORMAL_CDF, x))
     if approximate != "tanh":
         raise ValueError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
     cubic = add(x, mul(mul(mul(x, x), x), 0.044715))
-    return mul(half, add(tanh(mul(cubic, math.sqrt(2 / math.pi))), 1))
+    return mul(x, sigmoid(mul(cubic, math.sqrt(8 / math.pi))))  # (1 + tanh(u))/2 is sigmoid(2u)

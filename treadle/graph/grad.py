@@ -67,6 +67,7 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     ops.TANH:  (lambda g, y, x: mul(g, sub(1, mul(y, y))),),
     ops.ERF:   (lambda g, y, x: mul(g, mul(exp(neg(mul(x, x))), 2 / sqrt(pi))),),
     ops.ERFC:  (lambda g, y, x: neg(mul(g, mul(exp(neg(mul(x, x))), 2 / sqrt(pi)))),),
+    ops.NORMAL_CDF: (lambda g, y, x: mul(g, mul(exp(mul(mul(x, x), -0.5)), 1 / sqrt(2 * pi))),),
     ops.ERFINV: (lambda g, y, x: zmul(g, mul(exp(mul(y, y)), sqrt(pi) / 2)),),
     ops.LGAMMA: (lambda g, y, x: zmul(g, b.alu(ops.DIGAMMA, x)),),
     ops.DIGAMMA: (lambda g, y, x: zmul(g, trigamma(x)),),

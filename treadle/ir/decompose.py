@@ -158,6 +158,7 @@ FORMULAS: dict[Op, dict[str, Formula]] = {
     ops.TANH: {"f": transcendental.tanh},
     ops.ERF: {"f": transcendental.erf},
     ops.ERFC: {"f": special.erfc},
+    ops.NORMAL_CDF: {"f": special.normal_cdf},
     ops.ERFINV: {"f": special.erfinv},
     ops.LGAMMA: {"f": special.lgamma},
     ops.DIGAMMA: {"f": special.digamma},

@@ -28,6 +28,11 @@ def each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     return run
 
 
+def normal_cdf(x: float) -> float:
+    """The probability that a normal variable is below x."""
+    return math.erfc(-x * math.sqrt(0.5)) / 2
+
+
 def lgamma(x: float) -> float:
     """The logarithm of |gamma(x)|; inf at the poles and at both infinities."""
     try:

@@ -1,4 +1,5 @@
-"""erfc, erfinv, lgamma and digamma, in spelled operations, for float32 and float64.
+"""erfc, the normal distribution, erfinv, lgamma and digamma, in spelled operations, for float32
+and float64.
 
 Written as the functions in `transcendental.py`, and of them; `polynomials.py` has the coefficients.
 """
@@ -20,6 +21,7 @@ from treadle.ir.transcendental import (
 
 ERFC_MIDDLE = {32: 2.0, 64: 4.0}
 ERFC_ZERO = {32: 10.2, 64: 27.3}  # from here on erfc is 0
+NORMAL_ZERO = 5.6  # further below 0, the normal distribution of a float32 is less than 2^-26
 ERFINV_FAR = 5.0  # from this -ln(1 - x^2) on the polynomial is in its square root
 GAMMA_FAR = 8.0  # from here on Stirling's series is good enough
 
@@ -37,6 +39,17 @@ def erfc(x: Value) -> Value:
     quotient = polynomial(t, polynomials.ERFC[bits]) / fma(a, 2.0, 1.0)
     value = scale(exp_polynomial(r - low) * quotient, exponent)
     return where(x < 0.0, 2.0 - value, value)
+
+
+def normal_cdf(x: Value) -> Value:
+    """The normal distribution function, to the precision of 1: what x times it needs. Of a float32,
+    2^p(-|x|) below 0, and 1 - 2^p(-|x|) above."""
+    if x.dtype.bits == 64:
+        return fma(transcendental.erf(x * sqrt(0.5)), 0.5, 0.5)
+    a = absolute(x)
+    tail = transcendental.exp2_normal(polynomial(a, polynomials.NORMAL_TAIL[32]))
+    tail = where(a > NORMAL_ZERO, 0.0, tail)
+    return where(x < 0.0, tail, 1.0 - tail)
 
 
 def erfinv(x: Value) -> Value:

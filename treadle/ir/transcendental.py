@@ -197,6 +197,16 @@ def _exp2_sum(high: Value, low: Value | None) -> Value:
     return scale(polynomial(r, (1.0, *polynomials.EXP2[r.dtype.bits])), shifted.bits)
 
 
+def exp2_normal(x: Value) -> Value:
+    """2^x where the result is a normal number."""
+    form = format_of(x)
+    magic = form.round_magic + form.bias
+    shifted = x + magic
+    r = x - (shifted - magic)  # exact
+    power = power_of_two(shifted.bits, x.dtype)
+    return polynomial(r, (1.0, *polynomials.EXP2[r.dtype.bits])) * power
+
+
 def _expm1_polynomial(r: Value) -> Value:
     """e^r - 1 = r + r^2 p(r)."""
     return fma(r * r, polynomial(r, polynomials.EXP[r.dtype.bits]), r)

@@ -16,7 +16,7 @@ from treadle.kernel.layout import buffer_offset
 WEIGHTS = {"exp": 8, "exp2": 8, "log": 10, "log2": 10, "tanh": 12, "sin": 12, "cos": 12, "erf": 14,
            "div": 4, "sqrt": 4, "pow": 24, "threefry": 60, "tan": 20, "atan": 16, "expm1": 12,
            "log1p": 14, "erfc": 20, "erfinv": 24, "lgamma": 50, "digamma": 40, "idiv": 12,
-           "mod": 12}  # fmt: skip
+           "mod": 12, "normal_cdf": 10}  # fmt: skip
 
 _ADDRESS = (ops.ISUM, ops.IPROD, ops.IFLOOR, ops.IMOD, ops.IMAX, ops.IMIN, ops.CHECK)
 

@@ -25,8 +25,8 @@ FAR = 64  # nodes after which a cone counts as too dear to compute again
 WEIGHTS: dict[Op, int] = {
     ops.DIV: 4, ops.SQRT: 4, ops.EXP: 8, ops.EXP2: 8, ops.EXPM1: 12, ops.LOG: 10, ops.LOG2: 10,
     ops.LOG1P: 12, ops.SIN: 12, ops.COS: 12, ops.TAN: 16, ops.ATAN: 14, ops.TANH: 12, ops.ERF: 14,
-    ops.ERFC: 20, ops.ERFINV: 24, ops.LGAMMA: 50, ops.DIGAMMA: 40, ops.POW: 24, ops.IDIV: 16,
-    ops.MOD: 16, ops.THREEFRY: 60, ops.STOP: 0,
+    ops.ERFC: 20, ops.NORMAL_CDF: 10, ops.ERFINV: 24, ops.LGAMMA: 50, ops.DIGAMMA: 40, ops.POW: 24,
+    ops.IDIV: 16, ops.MOD: 16, ops.THREEFRY: 60, ops.STOP: 0,
 }  # fmt: skip
 
 
