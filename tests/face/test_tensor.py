@@ -347,6 +347,39 @@ def test_an_array_joins_the_device_of_the_tensor_beside_it():
     assert x[np.array([1, 0])].tolist() == [2, 1]
 
 
+# computed from x, and found to be a constant while the graph was made
+FOLDED = {
+    "where": lambda x: treadle.where(Tensor(False), x, Tensor(5.0)),
+    "median of nothing": lambda x: x[0:0].median(),
+    "power": lambda x: x**0,
+    "power of a matrix": lambda x: treadle.linalg.matrix_power(x[:, :2], 0),
+    "power of a complex matrix": lambda x: treadle.linalg.matrix_power(x[:, :2] * 1j, 0).real,
+    "imaginary part": lambda x: x.imag,
+    "no reflection": lambda x: treadle.linalg.householder_product(x.T[:, :2], x[0, :0]),
+    "carry of no step": lambda x: treadle.scan(
+        lambda carry, y: (carry + y.sum() + x.sum(), y), Tensor(1.0), x[0:0]
+    )[0],
+    "results of no step": lambda x: treadle.scan(
+        lambda carry, y: (carry, y * x), Tensor(1.0), Tensor.ones(0, 3)
+    )[1],
+    "draw": lambda x: x.sigmoid().bernoulli(),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_what_folds_away_has_a_gradient_of_zeros(name):
+    x = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+    loss = FOLDED[name](x).sum()
+    assert loss.requires_grad
+    loss.item()
+    loss.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.zeros((2, 3)))
+    found = treadle.grad(lambda x: FOLDED[name](x).sum())(x.detach())
+    np.testing.assert_array_equal(found.numpy(), np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="does not depend"):
+        loss.gradient(Tensor([1.0]))
+
+
 def test_no_grad_is_of_one_thread():
     entered, left = threading.Event(), threading.Event()
 

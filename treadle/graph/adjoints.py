@@ -14,6 +14,7 @@ from treadle.graph.build import (
     alu,
     cast,
     const,
+    constant_of,
     expand,
     flip,
     gather,
@@ -43,6 +44,21 @@ def to_the_chosen(g: Node, y: Node, x: Node, other: Node) -> Node:
     """maximum, minimum: all of g if x is the result, half of it if both are."""
     chosen = where(_equal(x, y), g, 0)
     return where(_equal(x, other), alu(ops.MUL, g, 0.5), chosen)
+
+
+def to_the_first(g: Node, y: Node, test: Node, x: Node, other: Node) -> Node | None:
+    """where: g where the condition holds."""
+    return None if _is_always(test, False) else where(test, g, 0)
+
+
+def to_the_second(g: Node, y: Node, test: Node, x: Node, other: Node) -> Node | None:
+    """where: g where the condition does not hold."""
+    return None if _is_always(test, True) else where(test, 0, g)
+
+
+def _is_always(test: Node, value: bool) -> bool:
+    known = constant_of(test)
+    return known is not None and bool(known.value) is value
 
 
 # ---- reductions ----------------------------------------------------------------------------------

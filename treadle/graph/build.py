@@ -237,18 +237,21 @@ def _of_array(value: np.ndarray, dtype: DType) -> Node:
 
 def where(condition: Operand, x: Operand, y: Operand) -> Node:
     """x where the condition holds, else y; all three broadcast, x and y are promoted. TypeError for
-    a condition that is not bool."""
+    a condition that is not bool.
+
+    `where(True, x, y)` is x, and counts as computed from y, too: its derivative by y is zero.
+    """
     test = node_of(condition)
     if test.dtype is not bool_:
         raise TypeError(f"where: the condition is {test.dtype}, not bool: write condition != 0")
     test, a, b = broadcast(test, *operands(x, y), name="where")
-    if a is b:
-        return a
-    known = constant_of(test)
-    if known is not None:
-        return a if known.value else b
     if a.dtype.kind == "c":
         return by_parts(lambda one, other: where(test, one, other), a, b)
+    known = constant_of(test)
+    kept, left = (a, b) if known is None or known.value else (b, a)
+    no_path = known is not None and (not left.dtype.is_float or constant_of(left) is not None)
+    if a is b or no_path:
+        return kept
     return Node(ops.WHERE, a.dtype, (test, a, b))
 
 

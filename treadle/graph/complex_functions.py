@@ -23,6 +23,7 @@ from treadle.graph.build import (
     reshape,
     shrink,
     where,
+    zeros_like,
 )
 from treadle.graph.complexes import conjugate, multiplied
 from treadle.graph.elementwise import (
@@ -50,6 +51,13 @@ from treadle.ir.node import Node
 
 
 # ---- parts ---------------------------------------------------------------------------------------
+def _of_both(part: Callable[[Node], Node], x: Node) -> Node:
+    """A part of complex numbers, which counts as computed from the other part, too."""
+    if x.op is not ops.COMPLEX:
+        return part(x)
+    return where(True, part(x), imag(x) if part is real else real(x))
+
+
 @public("real", source="PyTorch", kind="property")
 def real_part(x: Node) -> Node:
     """The real part; of a real tensor, itself.
@@ -57,7 +65,7 @@ def real_part(x: Node) -> Node:
     >>> Tensor([1 + 2j, 3]).real
     Tensor([1., 3.])
     """
-    return real(x)
+    return _of_both(real, x)
 
 
 @public("imag", source="NumPy", kind="property")
@@ -67,7 +75,7 @@ def imaginary_part(x: Node) -> Node:
     >>> Tensor([1 + 2j, 3]).imag
     Tensor([2., 0.])
     """
-    return imag(x) if x.dtype.is_complex else const(0, x.dtype, x.shape)
+    return _of_both(imag, x) if x.dtype.is_complex else where(True, zeros_like(x), x)
 
 
 @public("conj", source="Array API", namespace=True)
@@ -87,7 +95,7 @@ def real_of(x: Node, /) -> Node:
     >>> treadle.real(Tensor([1 + 2j, 3]))
     Tensor([1., 3.])
     """
-    return real(x)
+    return _of_both(real, x)
 
 
 @public("imag", source="Array API", method=False, namespace=True)
@@ -97,7 +105,7 @@ def imag_of(x: Node, /) -> Node:
     >>> treadle.imag(Tensor([1 + 2j, 3]))
     Tensor([2., 0.])
     """
-    return imag(x) if x.dtype.is_complex else const(0, x.dtype, x.shape)
+    return _of_both(imag, x) if x.dtype.is_complex else where(True, zeros_like(x), x)
 
 
 @public("complex", source="PyTorch", namespace=True, method=False)

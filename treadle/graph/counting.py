@@ -435,4 +435,5 @@ def bernoulli(
         shapes.check_sizes(shapes.as_shape(size), "bernoulli") if size is not None else given.shape
     )
     key = random_key() if callable(random_key) else random_key
-    return cast(lt(rand(key, shape, dtype=wide), cast(chance, wide)), result)
+    drawn = cast(lt(rand(key, shape, dtype=wide), cast(chance, wide)), result)
+    return where(True, drawn, cast(chance, result))

@@ -292,7 +292,7 @@ def by_squaring(x: Node, exponent: int) -> Node:
         exponent >>= 1
         if exponent:
             x = mul(x, x)
-    return ones_like(x) if result is None else result
+    return where(True, ones_like(x), x) if result is None else result
 
 
 def _integer_power(x: Node, power: Node) -> Node:

@@ -208,7 +208,7 @@ def _greatest_row(found: Node, kept: Node, places: Node, bags: shapes.Dim) -> No
     count, width = found.shape
     more = (shapes.add(bags, 1), width)
     if shapes.is_empty((count,)):
-        return const(0, found.dtype, (bags, width))
+        return expand(reduce("add", found, 0, True), (bags, width))
     values = stop_gradient(where(kept, found, found.dtype.min))
     peaks = scatter(const(found.dtype.min, found.dtype, more), places, values, 0, "max")
     peak = eq(values, gather(peaks, places, 0))

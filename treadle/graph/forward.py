@@ -35,7 +35,8 @@ def elementwise(y: Node, tangents: Tangents) -> Node | None:
     for tangent, rule in zip(tangents, VJP[y.op]):
         if tangent is not None and rule is not None:
             part = rule(tangent, y, *y.src)
-            total = part if total is None else b.alu(ops.ADD, total, part)
+            if part is not None:
+                total = part if total is None else b.alu(ops.ADD, total, part)
     return total
 
 

@@ -1,7 +1,8 @@
 """Reverse-mode derivatives: one table of rules, and the walk that applies them.
 
 A row of `VJP` has one rule per source of its operation: `rule(g, y, *sources)` is what the
-cotangent g of the result y adds to the cotangent of that source; None: the derivative is zero.
+cotangent g of the result y adds to the cotangent of that source; None, for a rule and for what it
+gives: the derivative is zero.
 Rules are written with the library's own functions, so their results can be differentiated again.
 
 Where a local derivative can be infinite at a finite point, it meets the cotangent in `zmul(g, d)`,
@@ -24,7 +25,7 @@ from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op
 
-Rule = Callable[..., Node]
+Rule = Callable[..., Node | None]
 
 add, sub, mul, div, power, zmul = (
     partial(b.alu, op) for op in (ops.ADD, ops.SUB, ops.MUL, ops.DIV, ops.POW, ops.ZMUL)
@@ -71,8 +72,7 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     ops.ERFINV: (lambda g, y, x: zmul(g, mul(exp(mul(y, y)), sqrt(pi) / 2)),),
     ops.LGAMMA: (lambda g, y, x: zmul(g, b.alu(ops.DIGAMMA, x)),),
     ops.DIGAMMA: (lambda g, y, x: zmul(g, trigamma(x)),),
-    ops.WHERE: (None,
-                lambda g, y, c, x, z: b.where(c, g, 0), lambda g, y, c, x, z: b.where(c, 0, g)),
+    ops.WHERE: (None, a.to_the_first, a.to_the_second),
     ops.CAST:     (lambda g, y, x: b.cast(g, x.dtype),),
     # a complex cotangent has those of the parts as its parts: dL/d re + i dL/d im (as PyTorch)
     ops.COMPLEX:  (lambda g, y, re, im: real(g),  lambda g, y, re, im: imag(g)),
@@ -142,7 +142,11 @@ def reaching(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
 
 
 def _contributions(node: Node, g: Any, reaches: set[Node]) -> Iterator[tuple[Node, Node | None]]:
-    """What the cotangent of a node (one per output if it has several) adds to each source."""
+    """What the cotangent of a node (one per output if it has several; None is zero) adds to each
+    source in `reaches`."""
+    if g is None or (isinstance(g, list) and not any(g)):
+        yield from ((source, None) for source in node.src if source in reaches)
+        return
     if node.op in WITHOUT or not (node.op in VJP or node.op in WHOLE_VJP):
         raise NotImplementedError(
             f"{node.op.name} has no derivative ({WITHOUT.get(node.op, 'no rule is written')}); "
@@ -208,14 +212,15 @@ def gradients(
             outs[node.arg] = found[node]
             continue
         for source, part in _contributions(node, found[node], reaches):
+            before = found.setdefault(source, None)
             if part is not None:
-                found[source] = joined(found[source], part) if source in found else part
+                found[source] = part if before is None else joined(before, part)
     for number, node in enumerate(wanted):
         if node not in found and unreached == "raise":
             raise ValueError(
                 f"the result does not depend on tensor {number} of the {len(wanted)} that it is to "
                 f"be differentiated by ({node.dtype} of shape {text(node.shape)})"
             )
-        if node not in found and unreached == "zero":
+        if found.get(node) is None and (node in found or unreached == "zero"):
             found[node] = b.zeros_like(node)
     return [found.get(node) for node in wanted]

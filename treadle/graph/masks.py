@@ -29,7 +29,7 @@ from treadle.graph.build import (
     scatter,
     where,
 )
-from treadle.graph.elementwise import le, lt, ne, sub
+from treadle.graph.elementwise import add, le, lt, ne, sub
 from treadle.graph.movement import narrow, stack
 from treadle.graph.public import public
 from treadle.graph.running import of_monoid, running
@@ -125,7 +125,8 @@ def masked_select(
     positions, present = chosen(mask, size, read, "masked_select")
     flat = reshape(x, (shapes.total(x.shape),))
     if shapes.is_empty(flat.shape):
-        return const(fill_value, x.dtype, positions.shape)
+        nothing = reduce("add", flat)  # through which derivatives flow
+        return expand(add(nothing, _filling(fill_value, x)), positions.shape)
     found = gather(flat, positions, 0)
     return found if present is None else where(present, found, _filling(fill_value, x))
 

@@ -20,6 +20,7 @@ from treadle.graph.build import (
     permute,
     reduce,
     reshape,
+    where,
 )
 from treadle.graph.elementwise import add, mul, sub
 from treadle.graph.linear import bmm, contract, dot, mv, outer
@@ -349,7 +350,7 @@ def _scaled(x: Operand, product: Node, beta: Any, alpha: Any) -> Node:
         beta, alpha = kind(beta), kind(alpha)
     scaled = product if alpha == 1 else mul(product, alpha)
     if beta == 0:  # x does not count, not even where it is NaN
-        return expand(scaled, add(x, scaled).shape)
+        return where(True, scaled, x)
     return add(x if beta == 1 else mul(x, beta), scaled)
 
 

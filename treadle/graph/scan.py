@@ -19,7 +19,7 @@ from treadle.graph.body import (
     parameter,
     substitute,
 )
-from treadle.graph.build import cast, const, zeros_like
+from treadle.graph.build import cast, const, reduce, reshape, shrink, where, zeros_like
 from treadle.graph.forward import WHOLE_JVP, Tangents, tangents
 from treadle.graph.grad import WHOLE_VJP, gradients, joined
 from treadle.graph.places import remember_bodies
@@ -86,7 +86,7 @@ def _loop(
     """
     if length == 0 and isinstance(length, int):
         empty = [const(0, result.dtype, (0, *result.shape)) for result in body[carries:]]
-        return [*sources[:carries], *empty]
+        return [_as_computed_from(sources, result) for result in (*sources[:carries], *empty)]
     sink = Node(ops.SINK, void, tuple(body))
     dtypes = tuple([result.dtype for result in body])
     loop = Node(ops.SCAN, dtypes, sources, (sink, carries, inputs, length, reverse))
@@ -112,6 +112,15 @@ def _length(inputs: Sequence[Node], length: Any) -> Any:
     if shapes.at_most(0, steps) is not True:
         raise ValueError(f"scan: length={shapes.dim_text(steps)} is not a number of steps")
     return steps
+
+
+def _as_computed_from(sources: Sequence[Node], value: Node) -> Node:
+    """The value, whose derivative by each of the sources is zero where it is none of them."""
+    for x in sources:
+        if x is not value and x.dtype is value.dtype:
+            nothing = shrink(reshape(x, (shapes.total(x.shape),)), [(0, 0)])
+            value = where(True, value, reduce("add", nothing))
+    return value
 
 
 # ---- derivatives ---------------------------------------------------------------------------------

@@ -137,7 +137,10 @@ def _known_factor(node: Node) -> Node | None:
 @rule("decided", ops.WHERE, algebra="where(c, x, x) -> x; where(constant, x, y) -> x or y")
 def _decided(node: Node) -> Node | None:
     test, x, y = node.src
-    return where(test, x, y) if x is y or constant_of(test) is not None else None
+    known = constant_of(test)
+    if known is None:
+        return x if x is y else None
+    return x if known.value else y
 
 
 @rule("negated", ops.WHERE, algebra="where(~c, x, y) -> where(c, y, x)")

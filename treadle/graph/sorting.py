@@ -217,7 +217,8 @@ def _median(name: str, index: Callable[[Node], Node], text_: str) -> Callable[..
         if dim is None:
             count = shapes.total(x.shape)
             if count == 0:
-                return const(math.nan if x.dtype.is_float else 0, x.dtype)
+                nothing = reduce("add", x)  # through which derivatives flow
+                return add(nothing, math.nan) if x.dtype.is_float else nothing
             return _shared(x, _of_index(reshape(x, (count,)), 0, False, index)[0])
         _not_empty(x, dim, name)
         return _of_index(x, dim, keepdim, index)

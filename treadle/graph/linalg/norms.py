@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from treadle.graph import reduction, shapes
-from treadle.graph.build import cast, const, reduce, reshape, where
+from treadle.graph.build import cast, reduce, reshape, where
 from treadle.graph.elementwise import abs_, div, eq, mul
 from treadle.graph.linalg.formula import matrices, square
 from treadle.graph.linalg.solving import inv_ex
@@ -108,7 +108,7 @@ def matrix_norm(
 
 def _of_none(choose: Any, x: Node) -> Node:
     """Along the last dimension; 0 of nothing, as PyTorch's greatest singular value."""
-    return const(0, x.dtype, x.shape[:-1]) if x.shape[-1] == 0 else choose(x, -1)
+    return reduce("add", x, -1) if x.shape[-1] == 0 else choose(x, -1)
 
 
 @public("norm", source="PyTorch")
@@ -191,7 +191,7 @@ def cond(x: Node, p: Order = None) -> Node:
     if p in (None, 2, -2):
         values = svdvals(a)
         if values.shape[-1] == 0:
-            return const(0, values.dtype, a.shape[:-2])
+            return reduce("add", values, -1)
         greatest, least = reduce("max", values, -1), reduce("min", values, -1)
         return div(least, greatest) if p == -2 else div(greatest, least)
     inverse, info = inv_ex(square("cond", a))

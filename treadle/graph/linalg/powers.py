@@ -44,7 +44,7 @@ def matrix_power(x: Node, n: int) -> Node:
             found = x if found is None else matmul(found, x)
         n //= 2
         x = matmul(x, x) if n else x
-    return expand(eye(x.shape[-1], dtype=x.dtype), x.shape) if found is None else found
+    return where(True, eye(x.shape[-1], dtype=x.dtype), x) if found is None else found
 
 
 # ---- the exponential -----------------------------------------------------------------------------
