@@ -429,3 +429,57 @@ def test_what_sorting_and_running_sums_cost(nothing_cached):
     with counting() as longer:
         Tensor(normal(4 * size)).sort()[0].realize()
     assert longer.kernels <= sort.kernels + 4  # a level more of the running sum
+
+
+# ---- what is computed a second time --------------------------------------------------------------
+def newton(x: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    x = x - (x * x - wanted) / (2 * x)
+    return x, (x * x - wanted).abs().max()
+
+
+def in_place(x: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    x -= (x * x - wanted) / (2 * x)
+    return x, (x * x - wanted).abs().max()
+
+
+def read_of_the_step_before(x: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    return x - (x * x - wanted) / (2 * x), (x * x - wanted).abs().max()
+
+
+@pytest.mark.parametrize("step", [newton, in_place, read_of_the_step_before])
+def test_a_loop_that_reads_a_value_has_few_programs(step):
+    """What its steps hold is kept when it is computed again, although nobody reads it: the graphs
+    do not grow."""
+    wanted = Tensor([2.0, 3.0, 5.0], dtype="float64").realize()
+    x = Tensor([1.0, 1.5, 2.0], dtype="float64").realize() * 1
+    errors = []
+    with counting() as c:
+        for _ in range(12):
+            x, error = step(x, wanted)
+            errors.append(error.item())
+    assert len(c.schedules) <= 4
+    assert errors[-1] < 1e-15
+    np.testing.assert_allclose(x.numpy(), np.sqrt([2.0, 3.0, 5.0]), rtol=1e-15)
+
+
+def test_what_is_computed_once_on_the_way_is_not_stored():
+    x = Tensor(normal(8, 8)).realize()
+    y = (x @ x).exp()
+    total = y.sum()
+    total.item()
+    assert not y.is_realized
+    y.mean().item()
+    assert y.is_realized
+    assert not y.T.is_realized
+
+
+def test_what_is_kept_has_its_gradient():
+    w = Tensor([1.0, 2.0], requires_grad=True)
+    y = w * w
+    assert y.sum().item() == 5
+    z = y.exp()
+    assert abs(z.sum().item() - np.exp([1, 4]).sum()) < 1e-3
+    assert y.is_realized
+    (z * y).sum().backward()
+    x = np.array([1.0, 2.0])
+    np.testing.assert_allclose(w.grad.numpy(), 2 * x * np.exp(x * x) * (1 + x * x), rtol=1e-5)

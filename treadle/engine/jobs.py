@@ -2,7 +2,8 @@
 
 Two things add to the cells that were named. A deferred leaf that their graphs read is computed in
 an earlier round. A cell that is assigned takes over the memory of the leaf it held; then every live
-cell that reads this leaf joins, because the old value is about to go.
+cell that reads this leaf joins, because the old value is about to go. (And `passed.py` adds what is
+computed a second time.)
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from treadle.engine import device as devices
-from treadle.engine import inside
+from treadle.engine import inside, passed
 from treadle.engine.cell import Cell, bind, dependants, readers
 from treadle.engine.history import carries_gradient, remember
 from treadle.engine.storage import Buffer, memory
@@ -106,6 +107,8 @@ def gather(cells: Sequence[Cell]) -> tuple[list[Job], dict[str, int]]:
     while new:
         found, new = new, []
         below = toposort([job.node for job in found])
+        for cell in passed.again(below, bindings):
+            add_cell(cell)
         if may_call(below):
             for job, node in zip(found, inline([job.node for job in found]), strict=True):
                 job.node = node

@@ -15,7 +15,7 @@ import numpy as np
 
 from treadle.collector import without_collector
 from treadle.engine import device as devices
-from treadle.engine import failure, programs, trace
+from treadle.engine import failure, passed, programs, trace
 from treadle.engine.cell import Cell
 from treadle.engine.jobs import Job, gather, settled
 from treadle.engine.normal import Normal, normalise
@@ -36,6 +36,7 @@ def realize(cells: Iterable[Cell]) -> None:
         jobs, bindings = jobs_of(cells)
         for level in sorted({job.level for job in jobs}):
             run([job for job in jobs if job.level == level], bindings)
+        passed.mark([job.value for job in jobs])
         for job in jobs:
             job.finish(clock)
 
