@@ -138,6 +138,7 @@ ELEMENTWISE = {
     **_each("deg2rad rad2deg relu silu gelu relu6 hardtanh leaky_relu hardshrink softshrink"),
     **_each("hardsigmoid hardswish elu selu celu softplus logsigmoid mish softsign tanhshrink"),
     **_each("rrelu treadle.real treadle.imag real imag conj angle sgn isreal is_complex"),
+    **_each("is_floating_point is_signed is_contiguous"),
     "quick_gelu": Call(theirs=""),
     **_each("log log2 log10 log1p sqrt rsqrt lgamma digamma acosh", "p"),
     **_each("asin acos atanh erfinv", "u"),
@@ -159,7 +160,7 @@ ELEMENTWISE = {
     **_each("addcmul addcdiv", "x z p", lambda f, x, y, z: f(x, y, z, value=2)),
     "prelu": Call("x slopes"),
     "allclose": Call("x z"),
-    "equal": Call("x z"),
+    **_each("equal is_same_size type_as", "x z"),
     "treadle.equal": Call("x z", theirs="torch.eq"),
     "treadle.complex": Call("x y"),
     "treadle.polar": Call("p x"),
@@ -174,7 +175,9 @@ MOVEMENT = {
     "unflatten": Call(how=lambda f, x: f(x, 1, (2, 2))),
     "permute": Call(how=lambda f, x: f(x, (1, 0))),
     **_each("transpose swapdims movedim", "x", lambda f, x: f(x, 0, 1)),
-    **_each("T mT H mH squeeze ravel t fliplr flipud rot90 atleast_1d atleast_2d atleast_3d"),
+    **_each(
+        "T mT H mH adjoint squeeze ravel t fliplr flipud rot90 atleast_1d atleast_2d atleast_3d"
+    ),
     "unsqueeze": Call(how=lambda f, x: f(x, 1)),
     "expand": Call(how=lambda f, x: f(x, (2, 3, 4))),
     "expand_as": Call("v x"),

@@ -46,6 +46,8 @@ LOOSE = {
     "linalg.eigvalsh": (16, "rotations add up"),
     "grid_sample": (16, "places are rounded, too"),
     "interpolate": (math.inf, "bytes stay bytes, rounded"),
+    "is_floating_point": (math.inf, "asks for the dtype itself"),
+    "is_signed": (math.inf, "asks for the dtype itself"),
     "bitwise_not": (math.inf, "another width has other bits: tests/face/test_edges.py"),
 }
 # that need what there is not (yet)

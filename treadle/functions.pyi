@@ -378,6 +378,9 @@ def eye(
     """The matrix of n_rows rows and n_cols columns (n_rows unless given) with ones on its diagonal
     k, above the main one if k is above 0."""
 
+def fix(x: Operand) -> Tensor:
+    """x rounded towards zero to a whole number; integers stay as they are."""
+
 def flip(
     x: Array, *_dims: Any, dims: Any = ..., dim: Any = ..., axes: Any = ..., axis: Any = ...
 ) -> Tensor:

@@ -343,6 +343,29 @@ def bernoulli_(self: Tensor, p: Any = 0.5) -> Tensor:
     return copy_(self, chance.broadcast_to(self.shape).bernoulli())
 
 
+@elsewhere.as_pytorch
+def random_(self: Tensor, low: int, high: int | None = None) -> Tensor:
+    """Put random integers from `low` up to `high`, which is not one of them, into this tensor; of
+    one number, from 0 up to it. Returns it."""
+    first, end = (0, low) if high is None else (low, high)
+    return copy_(self, Tensor.randint(first, end, self.shape))
+
+
+@elsewhere.as_pytorch
+def fill_diagonal_(self: Tensor, fill_value: float) -> Tensor:
+    """Put a number into the diagonal of this tensor, of two dimensions, or of more that are equal.
+    Returns it."""
+    if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
+        raise ValueError(
+            f"fill_diagonal_: a tensor of shape {self.shape} has no diagonal: it must have two "
+            "dimensions, or more that are equal"
+        )
+    places = Tensor.arange(min(self.shape), device=self.device)
+    changed = self.clone()
+    changed[(places,) * self.ndim] = fill_value
+    return self.assign(changed)
+
+
 def _drawn_into(self: Tensor, numbers: Tensor) -> Tensor:
     if not self.dtype.is_float:
         raise TypeError(f"random floating-point numbers do not go into a tensor of {self.dtype}")
@@ -369,6 +392,8 @@ WRITES: tuple[Callable[..., Tensor], ...] = (
     normal_,
     exponential_,
     bernoulli_,
+    random_,
+    fill_diagonal_,
 )
 
 # kind of a public name -> what stands in the class for it

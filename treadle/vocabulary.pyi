@@ -153,6 +153,12 @@ class Vocabulary:
     def addr_(self, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """`addr`, with the result put into this tensor. Returns it."""
 
+    def adjoint(self) -> Tensor:
+        """The conjugate transposes of the matrices in the last two dimensions: `mH`."""
+
+    def adjoint_(self) -> Tensor:
+        """`adjoint`, with the result put into this tensor. Returns it."""
+
     @overload
     def affine_grid(
         self, size: Sequence[builtins.int], align_corners: builtins.bool | None = None
@@ -2259,6 +2265,18 @@ class Vocabulary:
     def is_complex(self) -> builtins.bool:
         """Whether the dtype is complex."""
 
+    def is_contiguous(self) -> builtins.bool:
+        """True: every tensor is contiguous."""
+
+    def is_floating_point(self) -> builtins.bool:
+        """Whether the dtype is one of floating-point numbers."""
+
+    def is_same_size(self, other: Array) -> builtins.bool:
+        """Whether two tensors have one shape."""
+
+    def is_signed(self) -> builtins.bool:
+        """Whether the dtype has numbers below 0."""
+
     def isclose(
         self,
         other: Operand,
@@ -3592,6 +3610,12 @@ class Vocabulary:
 
     def outer_(self, vec2: Array) -> Tensor:
         """`outer`, with the result put into this tensor. Returns it."""
+
+    def ger(self, vec2: Array) -> Tensor:
+        """Every element of one vector times every element of another: (m,), (n,) -> (m, n)."""
+
+    def ger_(self, vec2: Array) -> Tensor:
+        """`ger`, with the result put into this tensor. Returns it."""
 
     def pad(
         self,
@@ -5001,6 +5025,18 @@ class Vocabulary:
     def trunc_(self) -> Tensor:
         """`trunc`, with the result put into this tensor. Returns it."""
 
+    def fix(self) -> Tensor:
+        """x rounded towards zero to a whole number; integers stay as they are."""
+
+    def fix_(self) -> Tensor:
+        """`fix`, with the result put into this tensor. Returns it."""
+
+    def type_as(self, other: Array) -> Tensor:
+        """x in the dtype of another tensor."""
+
+    def type_as_(self, other: Array) -> Tensor:
+        """`type_as`, with the result put into this tensor. Returns it."""
+
     def unbind(self, dim: builtins.int = 0, *, axis: builtins.int = ...) -> tuple[Tensor, ...]:
         """The slices along a dimension, without it."""
 
@@ -5336,6 +5372,14 @@ class Vocabulary:
     def bernoulli_(self, p: Any = 0.5) -> Tensor:
         """Put 1 with the probability p (a number, or a tensor of them), else 0, into this tensor.
         Returns it."""
+
+    def random_(self, low: builtins.int, high: builtins.int | None = None) -> Tensor:
+        """Put random integers from `low` up to `high`, which is not one of them, into this tensor;
+        of one number, from 0 up to it. Returns it."""
+
+    def fill_diagonal_(self, fill_value: builtins.float) -> Tensor:
+        """Put a number into the diagonal of this tensor, of two dimensions, or of more that are
+        equal. Returns it."""
 
     def __add__(self, other: Operand, /) -> Tensor:
         """x + alpha * other."""

@@ -143,3 +143,52 @@ def test_names_of_special_that_are_methods():
     assert "erfcx" in dir(treadle.special)
     with pytest.raises(AttributeError, match=r"treadle\.special' has no attribute 'airy'"):
         treadle.special.airy(x)
+
+
+def test_what_a_tensor_is():
+    x = Tensor([[1.0, 2.0]])
+    assert x.is_floating_point() and not Tensor([1]).is_floating_point()
+    assert x.is_signed() and Tensor([1j]).is_signed()
+    assert not Tensor([1], dtype="uint8").is_signed() and not Tensor([True]).is_signed()
+    assert x.is_same_size(Tensor([[0, 0]])) and not x.is_same_size(x.T)
+    assert x.T.is_contiguous() and x.is_contiguous(memory_format="contiguous_format")
+    assert Tensor([1, 2]).type_as(x).dtype is treadle.float32
+    assert x.adjoint().tolist() == x.mH.tolist() == [[1.0], [2.0]]
+    assert Tensor([[1j, 2.0]]).adjoint().tolist() == [[-1j], [2.0]]
+    assert Tensor([1.5]).fix().tolist() == treadle.fix(Tensor([1.5])).tolist() == [1.0]
+    assert Tensor([1, 2]).ger(Tensor([3, 4])).tolist() == [[3, 4], [6, 8]]
+
+
+def test_random_integers_in_place():
+    x = Tensor.empty(1000, dtype="int64")
+    assert x.random_(5) is x and (x.min().item(), x.max().item()) == (0, 4)
+    y = Tensor.zeros(1000).random_(-2, 1)
+    assert y.dtype is treadle.float32 and (y.min().item(), y.max().item()) == (-2, 0)
+    with pytest.raises(
+        NotImplementedError, match="random_: to=4 is not there: write low= and high"
+    ):
+        x.random_(0, to=4)
+
+
+def test_a_diagonal_in_place():
+    for shape in ((3, 3), (2, 4), (4, 2), (3, 3, 3)):
+        x, expected = Tensor.zeros(*shape), np.zeros(shape)
+        np.fill_diagonal(expected[: shape[1]] if len(shape) == 2 else expected, 7)
+        assert x.fill_diagonal_(7) is x
+        assert x.tolist() == expected.tolist()
+    with pytest.raises(ValueError, match=r"fill_diagonal_: a tensor of shape \(2, 3, 3\)"):
+        Tensor.zeros(2, 3, 3).fill_diagonal_(1)
+    with pytest.raises(NotImplementedError, match="fill_diagonal_: wrap=True"):
+        Tensor.zeros(3, 3).fill_diagonal_(1, wrap=True)
+
+
+@pytest.mark.parametrize("name", ["chain_matmul", "vander", "lu", "is_tensor", "promote_types"])
+def test_functions_that_are_elsewhere_say_where(name):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}': write "):
+        getattr(treadle, name)
+
+
+@pytest.mark.parametrize("name", ["lu", "solve", "nelement", "new_tensor", "resize_", "to_sparse"])
+def test_methods_that_are_elsewhere_say_where(name):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}': write "):
+        getattr(Tensor([1.0]), name)

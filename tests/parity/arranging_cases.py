@@ -92,6 +92,8 @@ ARRANGING: dict[str, list[Case]] = {
     "narrow": [Case((n(3, 4),), (1, -3, 2))],
     "select": [Case((n(3, 4),), (1, -1))],
     "view_as": [Case((n(3, 4), n(2, 6)), order=0)],
+    "adjoint": [Case((n(2, 3, 4),))],
+    "type_as": [Case((n(3, 4), n(2)), order=0)],
     "sum_to_size": [Case((n(2, 3, 4),), (3, 1))],
     "unfold": [Case((n(3, 7),), (1, 3, 2))],
     "fliplr": [Case((n(3, 4),))],

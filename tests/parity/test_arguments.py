@@ -49,6 +49,7 @@ REASONS: dict[tuple[str, str], tuple[str, str]] = {
     ("torch", "searchsorted"): ("sorted_sequence input out_int32 right", STANDARD),
     ("torch", "take"): ("index", STANDARD),
     ("torch", "tensordot"): ("a b", STANDARD),
+    ("Tensor", "random_"): ("from", "a word of Python's, which no argument can be called"),
     ("Tensor", "uniform_"): ("from", "a word of Python's, which no argument can be called"),
     ("Tensor", "to"): ("other", "x.to(other) takes it by position"),
     ("Tensor", "expand"): ("implicit", INNER),

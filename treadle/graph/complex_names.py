@@ -24,6 +24,7 @@ WORKS = frozenset((
     "reciprocal", "where", "lerp", "masked_fill", "addcmul", "addcdiv", "logical_and",
     "logical_not", "logical_or", "logical_xor",
     "complex", "conj", "real", "imag", "view_as_real", "view_as_complex", "is_complex", "isreal",
+    "is_floating_point", "is_signed", "is_same_size", "is_contiguous", "type_as",
     "angle", "sgn",
     # sums and products
     "sum", "mean", "prod", "all", "any", "count_nonzero", "trace", "cumsum", "cumprod", "diff",
@@ -83,6 +84,7 @@ OF_COMPLEX = {
     "vecdot": "complex_functions.conjugated()",
     "H": "complex_functions.conjugated()",
     "mH": "complex_functions.conjugated()",
+    "adjoint": "complex_functions.conjugated()",
     "float_power": "complex_functions.double_power",
     "isnan": "complex_functions.in_either()",
     "isinf": "complex_functions.in_either()",

@@ -365,18 +365,19 @@ _POWERS: dict[float, Callable[[Node], Node]] = {
 
 
 # ---- rounding ------------------------------------------------------------------------------------
-def _rounding(name: str, op: Op, text: str) -> Callable[[Operand], Node]:
+def _rounding(name: str, op: Op, text: str, *aliases: str) -> Callable[[Operand], Node]:
     def function(x: Operand) -> Node:
         node = node_of(x)
         return alu(op, node) if node.dtype.is_float else node
 
     function.__doc__ = f"{text}; integers stay as they are."
-    return public(name, source="PyTorch", namespace=True, gradient="no")(function)
+    file = public(name, source="PyTorch", namespace=True, gradient="no", aliases=aliases)
+    return file(function)
 
 
 floor = _rounding("floor", ops.FLOOR, "x rounded down to a whole number")
 ceil = _rounding("ceil", ops.CEIL, "x rounded up to a whole number")
-trunc = _rounding("trunc", ops.TRUNC, "x rounded towards zero to a whole number")
+trunc = _rounding("trunc", ops.TRUNC, "x rounded towards zero to a whole number", "fix")
 
 
 @public("round", source="PyTorch", namespace=True, gradient="no")

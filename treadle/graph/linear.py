@@ -160,7 +160,7 @@ def bmm(x: Node, mat2: Node) -> Node:
     return matmul(a, b)
 
 
-@public("outer", source="PyTorch")
+@public("outer", source="PyTorch", aliases=("ger",))
 def outer(x: Node, vec2: Node) -> Node:
     """Every element of one vector times every element of another: (m,), (n,) -> (m, n).
 

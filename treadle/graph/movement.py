@@ -188,6 +188,16 @@ def matrix_hermitian(x: Node) -> Node:
     return matrix_transpose(x)
 
 
+@public("adjoint", source="PyTorch")
+def adjoint(x: Node) -> Node:
+    """The conjugate transposes of the matrices in the last two dimensions: `mH`.
+
+    >>> Tensor([[1.0, 2.0]]).adjoint().tolist()
+    [[1.0], [2.0]]
+    """
+    return matrix_hermitian(x)
+
+
 @public("squeeze", source="PyTorch")
 def squeeze(x: Node, dim: Any = None) -> Node:
     """Without the dimensions of size 1: all of them, or those of `dim` (an int or several) that

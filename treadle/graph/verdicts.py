@@ -1,4 +1,4 @@
-"""Answers about whole tensors, as Python bools: the values are read now."""
+"""Answers about whole tensors, as Python bools. Where values decide, they are read now."""
 
 from __future__ import annotations
 
@@ -58,3 +58,54 @@ def allclose(
     """
     truth = isclose(x, other, rtol, atol, equal_nan)
     return _answer("allclose", truth if truth.shape else reduce("and", truth), read)
+
+
+# ---- what a tensor is ----------------------------------------------------------------------------
+@public("is_floating_point", source="PyTorch", gradient="no")
+def is_floating_point(x: Node) -> bool:
+    """Whether the dtype is one of floating-point numbers.
+
+    >>> Tensor([1.0]).is_floating_point(), Tensor([1]).is_floating_point()
+    (True, False)
+    """
+    return bool(x.dtype.is_float)
+
+
+@public("is_signed", source="PyTorch", gradient="no")
+def is_signed(x: Node) -> bool:
+    """Whether the dtype has numbers below 0.
+
+    >>> Tensor([1]).is_signed(), Tensor([1], dtype="uint8").is_signed()
+    (True, False)
+    """
+    return x.dtype.kind in "ifc"
+
+
+@public("is_same_size", source="PyTorch", gradient="no")
+def is_same_size(x: Node, other: Node) -> bool:
+    """Whether two tensors have one shape.
+
+    >>> Tensor([1, 2]).is_same_size(Tensor([[1, 2]]))
+    False
+    """
+    return same_shape(x.shape, other.shape)
+
+
+@public("is_contiguous", source="PyTorch", gradient="no")
+def is_contiguous(x: Node) -> bool:
+    """True: every tensor is contiguous.
+
+    >>> Tensor([[1, 2], [3, 4]]).T.is_contiguous()
+    True
+    """
+    return True
+
+
+@public("type_as", source="PyTorch")
+def type_as(x: Node, other: Node) -> Node:
+    """x in the dtype of another tensor.
+
+    >>> Tensor([1, 2]).type_as(Tensor([0.5]))
+    Tensor([1., 2.])
+    """
+    return cast(x, other.dtype)
