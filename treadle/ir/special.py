@@ -31,13 +31,14 @@ def erfc(x: Value) -> Value:
     loses by rounding goes into the exponential."""
     bits = x.dtype.bits
     a = absolute(x)
-    a = where(a > ERFC_ZERO[bits], ERFC_ZERO[bits], a)
+    is_zero = a > ERFC_ZERO[bits]
+    a = where(is_zero, ERFC_ZERO[bits], a)
     middle = ERFC_MIDDLE[bits]
     t = (a - middle) / (a + middle)
     square, low = two_product(a, a)
     r, exponent = reduce_exp(-square, 2 * format_of(x).bias)
     quotient = polynomial(t, polynomials.ERFC[bits]) / fma(a, 2.0, 1.0)
-    value = scale(exp_polynomial(r - low) * quotient, exponent)
+    value = scale(exp_polynomial(r - low) * quotient, exponent, is_zero)
     return where(x < 0.0, 2.0 - value, value)
 
 
