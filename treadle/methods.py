@@ -36,6 +36,7 @@ OPERATORS = {
 COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 UNARY = {"neg": "neg", "pos": "positive", "invert": "bitwise_not", "abs": "abs"}
 SIGNED = {*OPERATORS.values(), *COMPARISONS.values(), *UNARY.values()}  # known by their signs
+RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # of kinds of dtypes, for what works in place
 ALSO_IN_PLACE = {"index_put", "sign"}  # beside PyTorch's plain methods
 CASTS = {
     "float": dt.float32, "double": dt.float64, "half": dt.float16, "bfloat16": dt.bfloat16,
@@ -265,16 +266,15 @@ def has_in_place(entry: Public) -> bool:
 
 
 def in_place(name: str) -> Callable[..., Tensor]:
-    """`x.name_(..)`: the result is put into the cell x; what is true or not, as 1 or 0."""
+    """`x.name_(..)`: the result is put into the cell x, in its dtype if that is of the same kind or
+    a higher one (as PyTorch: a float64 into a float32, what is true as 1.0)."""
     entry = METHODS[name]
     plain = KINDS[entry.kind](entry, name)
 
     @wraps(plain)
     def run(self: Tensor, *args: Any, **named: Any) -> Tensor:
         result = plain(self, *args, **named)
-        if result.dtype is dt.bool_ and entry.gradient == "int":
-            result = result.cast(self.dtype)
-        if result.dtype is not self.dtype:
+        if RANKS[result.dtype.kind] > RANKS[self.dtype.kind]:
             raise TypeError(
                 f"{name}_ gives {result.dtype}, which a tensor of {self.dtype} cannot hold in place"
             )
@@ -283,7 +283,7 @@ def in_place(name: str) -> Callable[..., Tensor]:
                 f"{name}_ gives shape {result.shape}, which a tensor of shape {self.shape} cannot "
                 "hold in place"
             )
-        return self.assign(result)
+        return self.assign(result.cast(self.dtype))
 
     run.__name__ = f"{name}_"
     run.__doc__ = f"`{name}`, with the result put into this tensor. Returns it."

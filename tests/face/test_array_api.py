@@ -16,7 +16,7 @@ import pytest
 
 import treadle as xp
 from treadle import Tensor
-from treadle.graph.public import NAMESPACE, other_spellings
+from treadle.graph.public import NAMESPACE, TABLES, other_spellings
 
 # ---- names and parameters ------------------------------------------------------------------------
 # name(parameters): those before / by position, those after * by name
@@ -57,12 +57,30 @@ prod(x / * axis dtype keepdims) std(x / * axis correction keepdims)
 sum(x / * axis dtype keepdims) var(x / * axis correction keepdims)
 all(x / * axis keepdims) any(x / * axis keepdims) diff(x / * axis n prepend append)
 """
-TABLE = {
-    entry.split("(")[0]: entry.split("(")[1].split()
-    for entry in SIGNATURES.replace("\n", " ").split(")")
-    if entry.strip()
-}
-TABLE = {name.strip(): parameters for name, parameters in TABLE.items()}
+LINALG = """
+cholesky(x / * upper) cross(x1 x2 / * axis) det(x /) diagonal(x / * offset) eigh(x /) eigvalsh(x /)
+inv(x /) matmul(x1 x2 /) matrix_norm(x / * keepdims ord) matrix_power(x n /)
+matrix_rank(x / * rtol) matrix_transpose(x /) outer(x1 x2 /) pinv(x / * rtol) qr(x / * mode)
+slogdet(x /) solve(x1 x2 /) svd(x / * full_matrices) svdvals(x /) tensordot(x1 x2 / * axes)
+trace(x / * offset dtype) vecdot(x1 x2 / * axis) vector_norm(x / * axis keepdims ord)
+"""
+FFT = """
+fft(x / * n axis norm) ifft(x / * n axis norm) fftn(x / * s axes norm) ifftn(x / * s axes norm)
+rfft(x / * n axis norm) irfft(x / * n axis norm) rfftn(x / * s axes norm) irfftn(x / * s axes norm)
+hfft(x / * n axis norm) ihfft(x / * n axis norm) fftfreq(n / * d dtype device)
+rfftfreq(n / * d dtype device) fftshift(x / * axes) ifftshift(x / * axes)
+"""
+
+
+def table_of(signatures: str) -> dict[str, list[str]]:
+    """name -> its parameters, and / and *."""
+    entries = signatures.replace("\n", " ").split(")")
+    return {e.split("(")[0].strip(): e.split("(")[1].split() for e in entries if e.strip()}
+
+
+TABLE = table_of(SIGNATURES)
+EXTENSIONS = [("linalg", *row) for row in table_of(LINALG).items()]
+EXTENSIONS += [("fft", *row) for row in table_of(FFT).items()]
 # what the face adds to the function of nodes that `inspect` sees
 ADDED = {"creates": {"device"}, "like": {"device"}}
 VALUES = {"e": np.e, "inf": inf, "pi": pi, "newaxis": None}
@@ -94,6 +112,35 @@ def test_a_function_has_the_parameters_of_the_standard(name: str) -> None:
     assert many or sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds) >= first
     by_name = {each for each in parameters[first:] if each not in "/*"}
     assert by_name <= known | {"arrays", "arrays_and_dtypes"}
+
+
+@pytest.mark.parametrize(("module", "name", "parameters"), EXTENSIONS)
+def test_the_extensions_have_the_parameters_of_the_standard(
+    module: str, name: str, parameters: list[str]
+) -> None:
+    entry = TABLES[module][name]
+    own = inspect.signature(entry.function).parameters
+    known = set(own) | set(other_spellings(entry.function)) | ADDED.get(entry.kind, set())
+    first = parameters.index("/")
+    assert sum(each.kind is not inspect.Parameter.KEYWORD_ONLY for each in own.values()) >= first
+    assert {each for each in parameters[first:] if each not in "/*"} <= known
+
+
+def test_a_length_of_minus_one_keeps_what_there_is() -> None:
+    """Also for the last of `irfftn`, of which the standard makes 2 (m - 1) numbers (NumPy: m)."""
+    x = np.arange(24.0).reshape(2, 3, 4)
+    half = np.fft.rfftn(x, axes=(0, 1, 2))
+    got = xp.fft.rfftn(ours(x), s=(-1, 2, -1), axes=(0, 1, 2))
+    np.testing.assert_allclose(got.numpy(), np.fft.rfftn(x, s=(-1, 2, -1), axes=(0, 1, 2)))
+    back = xp.fft.irfftn(xp.fft.rfftn(ours(x)), s=(-1, -1, -1), axes=(0, 1, 2))
+    assert back.shape == (2, 3, 4)
+    np.testing.assert_allclose(back.numpy(), x, atol=1e-12)
+    got = xp.fft.irfftn(ours(half), s=(-1, 5), axes=(0, 2))
+    np.testing.assert_allclose(got.numpy(), np.fft.irfftn(half, s=(2, 5), axes=(0, 2)), atol=1e-12)
+    with pytest.raises(ValueError, match="irfftn: s has 3 lengths for 2 dimensions"):
+        xp.fft.irfftn(ours(half), s=(-1, -1, -1), axes=(0, 1))
+    with pytest.raises(ValueError, match="rfftn: a transform has at least one element, not -2"):
+        xp.fft.rfftn(ours(x), s=(-2,), axes=(0,))
 
 
 def test_constants_and_dtypes() -> None:

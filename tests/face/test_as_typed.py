@@ -59,6 +59,23 @@ def test_truth_in_place():
     assert x.logical_not_().tolist() == [0.0, 1.0, 0.0]
 
 
+def test_numbers_of_the_same_kind_in_place():
+    x = Tensor([1, 2], dtype="int32")
+    x += Tensor([10, 20])
+    x[0] += Tensor(5)
+    assert x.dtype is treadle.int32 and x.tolist() == [16, 22]
+    y = Tensor([1.0, 2.0])
+    y *= Tensor([2.0, 3.0], dtype="float64")
+    assert y.dtype is treadle.float32 and y.tolist() == [2.0, 6.0]
+    y += x
+    assert y.tolist() == [18.0, 28.0]
+    with pytest.raises(TypeError, match="add_ gives float32, which a tensor of int32"):
+        x += y
+    with pytest.raises(TypeError, match="add_ gives int64, which a tensor of bool"):
+        flags = x > 16
+        flags += Tensor([1, 2])
+
+
 def test_more_that_works_in_place():
     x = Tensor([-4.0, 3.0])
     assert x.sign_() is x and x.tolist() == [-1.0, 1.0]
