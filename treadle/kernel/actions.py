@@ -23,6 +23,7 @@ from math import prod
 from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.kernel.kernel import (
+    INSIDE,
     TAILS,
     Extent,
     Kernel,
@@ -67,10 +68,12 @@ class Split:
         require_new(kernel, names)
         if leaf.kind != "loop":
             raise ScheduleError(f"{leaf.name} is already {leaf.kind}; split it first")
-        _require_free(kernel, leaf, owner)
+        _require_free(kernel, leaf, owner, "split")
         tile = prod(size for _, size in self.inner)
         if tile < 1 or any(size < 1 for _, size in self.inner):
             raise ScheduleError("sizes of parts must be at least 1")
+        if leaf.extent == 1 and len(owner.leaves) > 1 and tile > 1:
+            raise ScheduleError(f"{leaf.name} runs once: there is nothing to split")
         count = _count(kernel, leaf, owner, tile)
         numbers = kernel.fresh_numbers()
         parts = [replace(leaf, name=self.outer, extent=count, number=next(numbers))]
@@ -84,6 +87,8 @@ class Split:
         whole = index.add(*value)
         if leaf.node.op is ops.RANGE:
             whole = index.substitute(owner.value, {leaf.node: whole})
+        elif len(owner.leaves) > 1:
+            whole = owner.value
         leaves = _exchanged(owner.leaves, leaf.name, {leaf.name}, tuple(p.name for p in parts))
         changed = replace(owner, leaves=leaves, value=whole)
         kernel = exchange(kernel, [leaf], parts)
@@ -91,21 +96,21 @@ class Split:
         return legal(kernel)
 
 
-def _require_free(kernel: Kernel, leaf: Leaf, owner: Range) -> None:
-    """A part of a range may be split as long as no address is over the part itself: those of what
-    is staged or detached inside it are."""
+def _require_free(kernel: Kernel, leaf: Leaf, owner: Range, what: str) -> None:
+    """A part of a range may change as long as no address is over the part itself: those of what
+    is staged or detached inside it are. what: the action that has to come before."""
     if owner.node is leaf.node or leaf.node.op is not ops.RANGE:
         return
     for statement in kernel.statements:
         if any(root.free & leaf.bit for root in statement.roots):
             raise ScheduleError(
-                f"{statement.name} has its place in {leaf.name} already; split {leaf.name} before "
+                f"{statement.name} has its place in {leaf.name} already; {what} {leaf.name} before "
                 "something is staged or detached inside it"
             )
     for other in kernel.ranges.values():
         if other.is_place and other.value.free & leaf.bit:
             raise ScheduleError(
-                f"the place {other.name} is counted from {leaf.name} already; split {leaf.name} "
+                f"the place {other.name} is counted from {leaf.name} already; {what} {leaf.name} "
                 "before something is detached inside it"
             )
 
@@ -190,6 +195,8 @@ class Fuse:
         for leaf in old:
             if kernel.range_of[leaf.name].leaves != (leaf.name,) or leaf.kind != "loop":
                 raise ScheduleError(f"{leaf.name} is not a whole range any more")
+            if isinstance(leaf.extent, Node) and leaf.extent.free:
+                raise ScheduleError(f"where {leaf.name} ends depends on other loops")
         _require_adjacent(kernel, self.leaves)
         extent = index.product(leaf.extent for leaf in old)
         number = next(kernel.fresh_numbers())
@@ -453,18 +460,29 @@ class Tail:
                 f"range {owner.name} has {index.spell(owner.extent)} points, known only at run "
                 "time: only mask works"
             )
+        if self.how != owner.tail and "shift" in (self.how, owner.tail):  # points move
+            for name in owner.leaves:
+                _require_free(kernel, kernel.leaves[name], owner, f"tail .. {self.how} of")
         if self.how == "shift":
-            _require_repeatable(kernel, owner)
+            require_repeatable(kernel, owner)
         return replace(kernel, ranges={**kernel.ranges, owner.name: replace(owner, tail=self.how)})
 
 
-def _require_repeatable(kernel: Kernel, owner: Range) -> None:
-    """A tile that moves back computes some points twice: they must not be summed, and a store must
-    not have overwritten what the second time reads (an input may be the buffer of the result)."""
+def require_repeatable(kernel: Kernel, owner: Range) -> None:
+    """A tile that moves back computes some points twice: they must not be summed, nor added once
+    more to a sum that has begun outside of them, and a store must not have overwritten what the
+    second time reads (an input may be the buffer of the result)."""
+    kinds = [kernel.leaves[name].kind in INSIDE for name in owner.leaves]
+    if kinds != sorted(kinds):
+        raise ScheduleError(f"the tile of {owner.name} is not in one piece: it cannot move back")
     for statement in kernel.statements:
         if not set(owner.leaves) & set(statement.order):
             continue
-        if set(owner.leaves) & (statement.reduced | serial_leaves(kernel, statement)):
+        outer = [n for n in owner.leaves if kernel.leaves[n].kind not in INSIDE]
+        summing = statement.order[statement.first_reduced() :]
+        twice = set(owner.leaves) & (statement.reduced | serial_leaves(kernel, statement))
+        combines = statement.is_store and statement.monoid is not None
+        if twice or combines or set(outer) & set(summing):
             raise ScheduleError(f"{statement.name} would take some points of {owner.name} twice")
         if statement.is_store and any(
             load.src[0].shape == statement.targets[0].shape

@@ -64,10 +64,10 @@ class _Run:
         self.present: dict[int, tuple[int, int]] = {}  # the axes of the statement that is run
 
     def size(self, extent: Extent) -> int:
-        """An extent as a number."""
+        """An extent as a number; the greatest of one that depends on other leaves."""
         if isinstance(extent, int):
             return extent
-        return index.evaluate(extent, self.variables)
+        return index.bounds(extent)[1] if extent.free else index.evaluate(extent, self.variables)
 
     def _scratch_places(self) -> dict[str, list[tuple[Stmt, tuple[Node, ...]]]]:
         places: dict[str, list[tuple[Stmt, tuple[Node, ...]]]] = {}
@@ -81,13 +81,11 @@ class _Run:
 
     # ---- expressions -----------------------------------------------------------------------------
     def axes(self, statement: Stmt) -> dict[int, tuple[int, int]]:
-        """leaf number -> (axis, extent); the greatest extent of a leaf that depends on others."""
+        """leaf number -> (axis, extent)."""
         found: dict[int, tuple[int, int]] = {}
         for axis, name in enumerate(statement.order):
             leaf = self.kernel.leaves[name]
-            moving = isinstance(leaf.extent, Node) and leaf.extent.free
-            extent = index.bounds(leaf.extent)[1] if moving else self.size(leaf.extent)
-            found[leaf.number] = (axis, extent)
+            found[leaf.number] = (axis, self.size(leaf.extent))
         return found
 
     def evaluate(
@@ -142,7 +140,7 @@ class _Run:
 
     def home(self, name: int | str) -> list[Leaf]:
         """The leaves of a scratch buffer's home."""
-        if not isinstance(name, str) or self.kernel.scratch[name].scope == "root":
+        if not isinstance(name, str):
             return []
         return [self.kernel.leaves[leaf] for leaf in home(self.kernel, name)]
 

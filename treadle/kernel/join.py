@@ -30,6 +30,10 @@ class Join:
                 raise ScheduleError(f"{leaf.name} is not a whole range any more")
             if leaf.extent is not first.extent and leaf.extent != first.extent:
                 raise ScheduleError(f"{leaf.name} does not run as often as {first.name}")
+        for statement in kernel.statements:
+            inside = [name for name in self.leaves if name in statement.order]
+            if len(inside) > 1:
+                raise ScheduleError(f"{' and '.join(inside)} are both loops of {statement.name}")
         joined = {leaf.name for leaf in others}
         nodes = {leaf.node: first.node for leaf in others if leaf.node is not first.node}
         statements = tuple(

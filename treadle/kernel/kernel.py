@@ -222,10 +222,12 @@ class Kernel:
     @cached_property
     def parts(self) -> dict[Node, Node]:
         """The node of every range that was fused, as an expression over the node of the whole."""
-        found: dict[Node, Node] = {}
-        for owner in reversed(list(self.ranges.values())):  # a whole stands after its parts
-            if not owner.leaves and not owner.is_place and owner.node.op is ops.RANGE:
-                found[owner.node] = index.substitute(owner.value, found)
+        owners = [r for r in self.ranges.values() if not r.leaves and not r.is_place]
+        found = {r.node: r.value for r in owners if r.node.op is ops.RANGE}
+        fused = sum(node.free for node in found)
+        for node in found:
+            while found[node].free & fused:  # a part of a whole that is itself a part
+                found[node] = index.substitute(found[node], found)
         return found
 
     @cached_property
@@ -239,7 +241,7 @@ class Kernel:
                     found[owner.node] = value
         for owner in self.ranges.values():
             if owner.is_place and owner.node.op is ops.RANGE:
-                found[owner.node] = index.substitute(owner.value, found)
+                found[owner.node] = index.substitute(self.over_ranges(owner.value), found)
         return found
 
     def _shifted(self, owner: Range) -> Node:

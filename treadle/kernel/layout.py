@@ -25,6 +25,7 @@ from treadle.kernel.kernel import (
     Scratch,
     Stmt,
     home,
+    kept,
     loads,
 )
 
@@ -105,6 +106,8 @@ def _layouts(kernel: Kernel) -> dict[str, Layout]:
         for load in loads(statement):
             if load.src[0].arg[0] in places:
                 places[load.src[0].arg[0]].append(load.src[1 : 1 + load.arg])
+    for name, writer in writers.items():
+        _require_one_value(kernel, name, writer)
     return {
         name: _layout(kernel, name, found, writers[name])
         for name, found in places.items()
@@ -166,6 +169,24 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
     for offset in offsets:
         _require_inside(name, offset, layout.size)
     return layout
+
+
+def _require_one_value(kernel: Kernel, name: str, writer: Stmt) -> None:
+    """Points of a statement that differ in what they write have places of their own, or are of
+    different iterations of the buffer's home. Of a sum that is every point; of a copy each of which
+    the value moves with. (Several may fall on one place where that is a quotient, and a guard may
+    say another thing for each.)"""
+    around = sum(kernel.leaves[leaf].bit for leaf in home(kernel, name))
+    moving = sum(kernel.leaves[leaf].bit for leaf in kept(writer))
+    if not writer.reduced:
+        moving = kernel.over_leaves(writer.values[0]).free
+    guarded = any(len(n.src) > 1 + n.arg for n in loads(writer))
+    for place in map(kernel.over_leaves, writer.index):
+        for _, atom in index.terms(place)[1]:
+            if atom.op is ops.RANGE or writer.reduced or not guarded:
+                moving &= ~atom.free
+    if moving & ~around & sum(leaf.bit for leaf in kernel.leaves.values() if leaf.extent != 1):
+        raise ScheduleError(f"{writer.name} would write several values to one place of {name}")
 
 
 def _shape(scratch: Scratch) -> tuple[Extent, ...]:

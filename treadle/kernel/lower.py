@@ -19,6 +19,7 @@ from treadle.ir import index, ops
 from treadle.ir.dtype import bool_, void
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.node import Node
+from treadle.kernel.actions import require_repeatable
 from treadle.kernel.emit import Scope, constant
 from treadle.kernel.kernel import Extent, Kernel, Leaf, Range, ScheduleError, Stmt, exact
 from treadle.kernel.layout import Layout, layouts, root_buffers
@@ -46,6 +47,9 @@ def _require_cpu(kernel: Kernel) -> None:
     for leaf in kernel.leaves.values():
         if leaf.kind == "local":
             raise ScheduleError(f"{leaf.name} is {leaf.kind}: no CPU has that")
+    for owner in kernel.ranges.values():
+        if owner.tail == "shift":  # loops may have been exchanged since
+            require_repeatable(kernel, owner)
     for statement in kernel.statements:
         if statement.mma:
             raise ScheduleError(f"{statement.name} needs a matrix instruction: no CPU has that")
@@ -145,9 +149,12 @@ class _Walker(StatementEmitter):
         if self.tiles.get(owner.name) is not leaf:
             self._open(owner, leaf, inside)
             return
-        full, _, limit = self._division(owner, leaf)
+        full, partial, limit = self._division(owner, leaf)
         self._when(index.lt(leaf.node, full), leaf, lambda: self._open(owner, leaf, inside))
-        self._when(index.le(full, leaf.node), leaf, lambda: self._tail(owner, limit, leaf, inside))
+        last = index.le(full, leaf.node)
+        if leaf.name != owner.leaves[0]:  # there may be none, or more than one beyond the end
+            last = index.both(partial, index.eq(leaf.node, full))
+        self._when(last, leaf, lambda: self._tail(owner, limit, leaf, inside))
 
     def walk(self, items: Sequence[Loop | Stmt]) -> None:
         """Emits loops and statements in order."""
@@ -216,8 +223,11 @@ class _Walker(StatementEmitter):
         tile = self.kernel.step(leaf.name)
         rest = index.sub(owner.extent, self._outer(owner))
         full = index.minimum(index.floordiv(rest, tile), leaf.extent)
+        limit = index.dim(index.mod(rest, tile))
+        if limit == 0:
+            return full, index.FALSE, limit
         partial = index.both(index.lt(full, leaf.extent), index.lt(index.mul(full, tile), rest))
-        return full, partial, index.dim(index.mod(rest, tile))
+        return full, partial, limit
 
     def _tiles(self, owner: Range, leaf: Leaf, body: Body) -> None:
         full, partial, limit = self._division(owner, leaf)
@@ -296,6 +306,19 @@ class _Walker(StatementEmitter):
             self._open(owner, leaf, body)
         self.env.pop(leaf.number, None)
         self.set_field(leaf, 0)
+
+    def exists(self, at: dict[Leaf, int]) -> bool:
+        """Whether a range that is a single tile has the point where these leaves have these values;
+        where the tile is rolled, there is one for all."""
+        for name, limit in self.limits.items():
+            owner = self.kernel.ranges[name]
+            inside = {leaf: n for leaf, n in at.items() if leaf.name in owner.leaves}
+            place = sum(self.kernel.step(leaf.name) * n for leaf, n in inside.items())
+            end = 1 if limit.rolled else limit.size
+            assert isinstance(end, int)
+            if inside and place >= end:
+                return False
+        return True
 
     def _static_inner(self, owner: Range) -> int:
         """The position inside the tile, where all its open leaves are unrolled."""

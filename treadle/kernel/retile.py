@@ -45,6 +45,8 @@ class Detach:
         results = kept(writer)
         position = kernel.statements.index(writer)
         readers = [s for s in kernel.statements[position + 1 :] if s.order[: len(prefix)] == prefix]
+        if not readers or writer.is_store:
+            raise ScheduleError(f"nothing inside {self.at} reads what {writer.name} computes")
         for reader in readers:
             if kept(reader) != results:
                 raise ScheduleError(f"{reader.name} does not run under the loops of the tile")
@@ -53,7 +55,7 @@ class Detach:
         copy = Stmt(f"copy_{self.name}", targets, writer.index, tuple(mapping), None, results)
         statements: list[Stmt] = []
         for statement in kernel.statements:
-            if readers and statement is readers[0]:
+            if statement is readers[0]:
                 statements.append(copy)
             if statement in readers:
                 statement = tile.moved(kernel, replaced(statement, mapping))
@@ -205,6 +207,13 @@ class StageStore:
             raise ScheduleError(f"shape {self.shape} does not divide the tile of {spelled}")
 
 
+def _known(kernel: Kernel, name: str) -> int:
+    extent = kernel.leaves[name].extent
+    if not isinstance(extent, int):
+        raise ScheduleError(f"{name} runs {index.spell(extent)} times, which is not known")
+    return extent
+
+
 class _Tile:
     """New ranges over the part of each range that lies inside a loop.
 
@@ -222,6 +231,8 @@ class _Tile:
             inside = [leaf for leaf in owner.leaves if leaf in inner]
             if owner.leaves[len(owner.leaves) - len(inside) :] != tuple(inside):
                 raise ScheduleError(f"range {owner.name} is not split in a block and a tile")
+            if owner.tail == "shift":
+                raise ScheduleError(f"the last tile of {owner.name} moves back: change its tail")
             own = f"{name}{owner.name}"
             require_new(kernel, [own])
             whole = len(inside) == len(owner.leaves)
@@ -246,7 +257,7 @@ class _Tile:
         for part in kernel.ranges.values():
             if not part.leaves and part.value.free & sum(n.free for n in self.mapping):
                 value = index.substitute(part.value, self.mapping)
-                moved = replace(part, name=f"{name}{part.name}", number=next(numbers), value=value)
+                moved = replace(part, name=f"{part.name}_{name}", number=next(numbers), value=value)
                 self.ranges.append(moved)
                 self.mapping[part.node] = moved.node
 
@@ -274,7 +285,7 @@ class _Tile:
 def _block(kernel: Kernel, inside: list[str]) -> tuple[Node, Extent]:
     """(the first point, the number of points) of the part of a range that lies in these leaves."""
     owner = kernel.range_of[inside[0]]
-    size = prod(index.as_int(kernel.leaves[leaf].extent) for leaf in inside)
+    size = prod(_known(kernel, leaf) for leaf in inside)
     nodes = (kernel.leaves[n].node for n in inside)
     first = index.substitute(owner.value, {n: 0 for n in nodes if n.op is ops.RANGE})
     if exact(kernel, owner):

@@ -99,8 +99,10 @@ class Stage:
             raise ScheduleError(f"layout {self.layout} does not name each of {rank} axes once")
         if self.group and not 0 <= self.group[0] < rank:
             raise ScheduleError(f"there is no axis {self.group[0]} of {rank} to lie in groups")
+        if self.block and not rank:
+            raise ScheduleError(f"{self.buffer} is one element: it has no axis to cut in blocks")
         buffer = load.src[0]
-        wanted = self._converted(load, readers)
+        wanted = self._converted(kernel, load, readers)
         if wanted is not load:
             copied = Node(ops.CAST, wanted.dtype, (copied,))
         node = Node(ops.ARG, wanted.dtype, (), (self.name, buffer.shape))
@@ -150,7 +152,7 @@ class Stage:
         load, readers = list(found.items())[number]
         return readers, load
 
-    def _converted(self, load: Node, readers: Sequence[Stmt]) -> Node:
+    def _converted(self, kernel: Kernel, load: Node, readers: Sequence[Stmt]) -> Node:
         """What the scratch memory stands for: the load, or what the readers make of it."""
         if not self.cast:
             return load
@@ -158,6 +160,9 @@ class Stage:
         wanted = None if found is None else Node(ops.CAST, found, (load,))
         if any(wanted not in toposort(reader.roots) for reader in readers):
             raise ScheduleError(f"not every reader of {self.buffer} converts it to {self.cast}")
+        for reader in readers:
+            if any(kernel.leaves[name].kind == "mma" for name in reader.order):
+                raise ScheduleError(f"{reader.name} takes {self.buffer} as it is, not converted")
         assert wanted is not None
         return wanted
 

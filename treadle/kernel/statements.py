@@ -51,6 +51,10 @@ class StatementEmitter(Emitter):
         """The body for every value of a leaf."""
         raise NotImplementedError
 
+    def exists(self, at: dict[Leaf, int]) -> bool:
+        """Whether accumulators that a tail leaves out are among these: leaves and their values."""
+        raise NotImplementedError
+
     def memory(self, name: str, dtype: DType, size: int) -> Node:
         """New scratch memory, defined at the head of the function."""
         self.defines += 1
@@ -302,6 +306,8 @@ class StatementEmitter(Emitter):
         def fold_one() -> None:
             states = []
             for numbers in product(*(range(index.as_int(leaf.extent)) for leaf in partial)):
+                if not self.exists(dict(zip(partial, numbers))):
+                    continue
                 at = {
                     leaf.node: n for leaf, n in zip(partial, numbers) if leaf.node.op is ops.RANGE
                 }
