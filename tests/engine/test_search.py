@@ -430,3 +430,18 @@ def test_beam_searches_once_and_keeps_what_it_found(
         Tensor(X).sum(1).numpy()
         assert len(made) == 1
     assert len(tuned.read(fresh / "own.tuned.jsonl")) == 1
+
+
+def test_what_cannot_be_kept_is_used_and_said(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (fresh / "file").touch()
+    monkeypatch.setattr(session, "Workers", lambda name: Model())
+    monkeypatch.setattr(session.Search, "out_of_time", lambda self: self.tried >= 2)
+    with (
+        config.BEAM.set(1),
+        config.TUNED.set(str(fresh / "file" / "x")),
+        pytest.warns(UserWarning, match="what the search finds is not kept"),
+        pytest.warns(UserWarning, match="a search that ends early begins anew"),
+        pytest.warns(UserWarning, match="can be read"),
+    ):
+        np.testing.assert_allclose(Tensor(X).sum(1).numpy(), X.sum(1), rtol=1e-5)
+        assert "found by search" in explain(Tensor(X).sum(1)) or len(tuned.table()) == 1

@@ -13,6 +13,7 @@ a damaged line, actions that do not apply any more) is reported and passed over.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -25,12 +26,12 @@ from typing import Any
 
 from treadle import config, extras
 from treadle.backend.base import Target
-from treadle.engine import disk
+from treadle.engine import disk, lines
 from treadle.ir import index, ops, text
 from treadle.ir.node import Node, toposort
 
 VERSION = 1
-HEAD = "treadle tuned schedules"
+HEAD = json.dumps({"treadle tuned schedules": VERSION})
 SUFFIX = ".tuned.jsonl"
 
 Key = tuple[str, str]  # kernel, target
@@ -93,33 +94,37 @@ def target_text(target: Target) -> str:
 
 
 # ---- files ---------------------------------------------------------------------------------------
-def head() -> str:
-    """The first line of a file."""
-    return json.dumps({HEAD: VERSION}) + "\n"
-
-
 def read(path: Path) -> Table:
     """The results of a file, the fastest of each kernel; empty, and reported, if there is no file
     or its version is another. Lines that say nothing usable are reported and passed over."""
     try:
-        first, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
-    except (OSError, UnicodeDecodeError) as error:
-        report(f"{path} has no tuned schedules that can be read: {error}")
+        return results(path)
+    except ValueError as error:
+        report(f"{error}; search again with `treadle tune`")
         return {}
-    if first != head().strip():
-        report(
-            f"{path} is not of version {VERSION} of tuned schedules: its first line is "
-            f"{first[:80]!r}; search again with `treadle tune`"
-        )
-        return {}
+
+
+def results(path: Path) -> Table:
+    """As `read`, but a file that is not there or of another version is a ValueError."""
+    try:
+        written = lines.read(path, HEAD)
+    except OSError as error:
+        raise ValueError(f"{path} has no tuned schedules that can be read: {error}") from None
+    except lines.OtherVersion as error:
+        raise ValueError(_other_version(path, error)) from None
     found: list[Result] = []
-    for number, line in enumerate(lines, start=2):
+    for number, line in written:
         result = _parsed(line)
         if result is None:
             report(f"{path}, line {number}: no result of a search: {line[:60]!r}")
         else:
             found.append(result)
     return best_of(found)
+
+
+def _other_version(path: Path, error: lines.OtherVersion) -> str:
+    first = str(error)
+    return f"{path} is not of version {VERSION} of tuned schedules: its first line is {first!r}"
 
 
 def _parsed(line: str) -> Result | None:
@@ -132,7 +137,7 @@ def _parsed(line: str) -> Result | None:
     if not all(isinstance(row[name], FIELDS[name]) for name in FIELDS):
         return None
     result = Result(**row)
-    return result if result.seconds > 0 else None
+    return result if min(result.seconds, result.heuristic_seconds) > 0 else None
 
 
 def best_of(results: Iterable[Result]) -> Table:
@@ -145,21 +150,27 @@ def best_of(results: Iterable[Result]) -> Table:
     return table
 
 
-def append(path: Path, result: Result) -> None:
-    """Adds a result to a file, and makes the file if there is none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        if file.tell() == 0:
-            file.write(head())
-        file.write(json.dumps(asdict(result)) + "\n")
+def append(path: Path, *results: Result) -> None:
+    """Adds results to a file, and makes the file if there is none. ValueError if it cannot."""
+    try:
+        lines.append(path, HEAD, *(json.dumps(asdict(result)) for result in results))
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error}") from None
+    except lines.OtherVersion as error:
+        raise ValueError(_other_version(path, error)) from None
 
 
 def write(path: Path, results: Iterable[Result]) -> None:
-    """Writes a file anew."""
-    lines = [json.dumps(asdict(result)) + "\n" for result in results]
-    temporary = path.with_name(path.name + ".writing")
-    temporary.write_text("".join([head(), *lines]), encoding="utf-8")
-    os.replace(temporary, path)
+    """Writes a file anew. ValueError if it cannot be written."""
+    rows = [HEAD, *(json.dumps(asdict(result)) for result in results)]
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise ValueError(f"{path} cannot be written: {error}") from None
 
 
 # ---- looking up ----------------------------------------------------------------------------------

@@ -1,13 +1,18 @@
 """Every candidate that was tried, written down at once: a search that is killed goes on from here.
 
 JSON lines: first the version, then a line a candidate. A line cut short by the kill is passed over.
+A file of another version is put aside. Where nothing can be written the entries are in memory
+alone, and that is said.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from treadle.engine import lines, tuned
 
 HEAD = json.dumps({"treadle search journal": 1})
 
@@ -35,18 +40,22 @@ class Journal:
             self._read(path)
 
     def _read(self, path: Path) -> None:
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-        if lines[0] != HEAD:
-            path.unlink()  # another version's: what it says is of no use
+        try:
+            written = lines.read(path, HEAD)
+        except lines.OtherVersion:
+            written = []
+            with contextlib.suppress(OSError):  # then nothing can be written, which is said
+                path.replace(path.with_name(f"{path.name}.other"))
+        except OSError as error:
+            self._keep_in_memory(error)
             return
-        for line in lines[1:]:
+        for _, line in written:
             try:
                 entry = Entry(**json.loads(line))
             except (ValueError, TypeError):
                 continue
-            self.entries[entry.of, entry.actions] = entry
-        if lines[-1]:  # the next entry begins a line of its own
-            self._write("\n")
+            if isinstance(entry.seconds, int | float | None):
+                self.entries[entry.of, entry.actions] = entry
 
     def known(self, of: str, actions: str) -> Entry | None:
         """What became of a candidate before."""
@@ -55,12 +64,12 @@ class Journal:
     def note(self, entry: Entry) -> None:
         """Writes an entry down."""
         self.entries[entry.of, entry.actions] = entry
-        if self.path is not None and not self.path.exists():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._write(HEAD + "\n")
-        self._write(json.dumps(asdict(entry)) + "\n")
-
-    def _write(self, what: str) -> None:
         if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(what)
+            try:
+                lines.append(self.path, HEAD, json.dumps(asdict(entry)))
+            except (OSError, lines.OtherVersion) as error:
+                self._keep_in_memory(error)
+
+    def _keep_in_memory(self, error: Exception) -> None:
+        tuned.report(f"{self.path} cannot be used, a search that ends early begins anew: {error}")
+        self.path = None

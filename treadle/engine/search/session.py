@@ -221,9 +221,13 @@ def improve(kernels: Iterable[Node], plugin: str) -> None:
                 except NotSearched:
                     _refused.add(kernel)
                     continue
-                if keep:
-                    tuned.append(path, result)
                 tuned.learn(result, str(path))
+                try:
+                    if keep:
+                        tuned.append(path, result)
+                except ValueError as error:
+                    keep = False
+                    tuned.report(f"what the search finds is not kept: {error}")
     finally:
         progress.close()
         seconds = time.perf_counter() - began

@@ -74,7 +74,11 @@ class Worker:
             status = self.process.wait()
             self.close()
             return {"failed": "crash", "why": f"its process ended with status {status}"}
-        answer: Answer = json.loads(line)
+        try:
+            answer: Answer = json.loads(line)
+        except ValueError:  # it was killed while it answered
+            self.close()
+            return {"failed": "crash", "why": "its process ended within its answer"}
         return answer
 
     def _start(self) -> None:

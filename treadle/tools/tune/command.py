@@ -36,11 +36,14 @@ BUSY = 0.2  # of the processors: times say little
 def main(arguments: Sequence[str]) -> int:
     """Run the command; returns the exit status."""
     words = list(arguments)
-    if words[:1] == ["show"]:
-        return _show(words[1:])
-    if words[:1] == ["merge"]:
-        return _merge(words[1:])
-    return _tune(words)
+    commands = {"show": _show, "merge": _merge}
+    try:
+        if words and words[0] in commands:
+            return commands[words[0]](words[1:])
+        return _tune(words)
+    except ValueError as error:
+        print(f"treadle tune: {error}", file=sys.stderr)
+        return 2
 
 
 def _parser(word: str, what: str) -> argparse.ArgumentParser:
@@ -58,9 +61,7 @@ def _show(words: list[str]) -> int:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--actions", action="store_true", help="the lists, too")
     asked = parser.parse_args(words)
-    if not _all_there(asked.files):
-        return 2
-    results = tuned.best_of(r for path in asked.files for r in tuned.read(path).values())
+    results = tuned.best_of(r for path in asked.files for r in tuned.results(path).values())
     print(shown(results.values(), asked.actions))
     return 0
 
@@ -70,22 +71,13 @@ def _merge(words: list[str]) -> int:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("-o", "--output", type=Path, help="the file to write; default: the first")
     asked = parser.parse_args(words)
-    if not _all_there(asked.files):
-        return 2
-    tables = [tuned.read(path) for path in asked.files]
+    tables = [tuned.results(path) for path in asked.files]
     merged = tuned.best_of(result for table in tables for result in table.values())
     output = asked.output or asked.files[0]
     tuned.write(output, merged.values())
     counts = " and ".join(str(len(table)) for table in tables)
     print(f"{output}: {len(merged)} results from {counts}")
     return 0
-
-
-def _all_there(files: Sequence[Path]) -> bool:
-    missing = [str(path) for path in files if not path.is_file()]
-    if missing:
-        print(f"treadle tune: there is no file {', '.join(missing)}", file=sys.stderr)
-    return not missing
 
 
 # ---- tune ----------------------------------------------------------------------------------------
@@ -104,6 +96,7 @@ def _tune(words: list[str]) -> int:
         return 2
     output = asked.output or tuned.beside_script(str(asked.script))
     assert output is not None
+    tuned.append(output)  # whether that is possible is known before the search
     status, seen = run_script(asked.script, asked.arguments)
     if status:
         print(f"{asked.script} ended with status {status}", file=sys.stderr)
