@@ -305,7 +305,9 @@ def _require_ends_known(kernel: Kernel, statement: Stmt) -> None:
     around = 0
     for leaf in map(kernel.leaf, statement.order):
         moving = leaf.extent.free if isinstance(leaf.extent, Node) else 0
-        if moving & ~around or (moving and leaf.kind != "loop"):
+        whole = kernel.range_of[leaf.name].extent
+        ends = whole.free if isinstance(whole, Node) else 0
+        if (moving | ends) & ~around or (moving and leaf.kind != "loop"):
             raise ScheduleError(
                 f"where {leaf.name} of {statement.name} ends depends on other loops: it has to be "
                 "a loop inside them"
