@@ -2,7 +2,8 @@
 
     python bench/convnet.py
 
-The network is that of examples/digits.py; both run on the same batch again and again.
+The network is that of examples/digits.py; all run on the same batch again and again. Ours runs
+captured by `jit`, too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 from environment import main_of, options, threads
 
-from treadle import Tensor, nn
+from treadle import Tensor, jit, nn
 from treadle.tools.bench.timing import Call, in_turns, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
@@ -24,19 +25,20 @@ import digits as demo
 BATCH = 128
 
 
-def on_treadle(images: np.ndarray, labels: np.ndarray) -> Call:
+def on_treadle(images: np.ndarray, labels: np.ndarray, captured: bool) -> Call:
     """A step of the demo."""
     model = demo.Convnet()
     optimizer = nn.optim.Adam(model.parameters(), lr=demo.RATE)
 
-    def step() -> float:
+    def step(x: Tensor, y: Tensor) -> Tensor:
         optimizer.zero_grad()
-        loss = model(Tensor(images)).cross_entropy(Tensor(labels))
+        loss = model(x).cross_entropy(y)
         loss.backward()
         optimizer.step()
-        return float(loss.item())
+        return loss
 
-    return step
+    run = jit(step) if captured else step
+    return lambda: float(run(Tensor(images), Tensor(labels)).item())
 
 
 def on_pytorch(images: np.ndarray, labels: np.ndarray) -> Call:
@@ -77,7 +79,11 @@ def main(asked: argparse.Namespace) -> None:
     training, _ = demo.load_digits()
     images, labels = next(demo.batches(training, 1, BATCH, np.random.default_rng(0)))
     images = np.ascontiguousarray(images)
-    steps = {"treadle": on_treadle(images, labels), "PyTorch": on_pytorch(images, labels)}
+    steps = {
+        "treadle": on_treadle(images, labels, captured=False),
+        "treadle, captured": on_treadle(images, labels, captured=True),
+        "PyTorch": on_pytorch(images, labels),
+    }
     times = in_turns(steps, turns=5, calls=5)
     other = times["PyTorch"].median
     rows = [

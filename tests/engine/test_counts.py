@@ -246,6 +246,9 @@ def test_the_training_step_of_the_convnet():
     for schedule in first.schedules:
         for info in schedule.buffers:
             assert ops.numel(info.shape) <= largest_activation
+    # results before a relu are not kept: its gradient asks the results after it
+    kept = [ops.numel(b.shape) for b in step.buffers if b.role == "temporary"]
+    assert kept.count(largest_activation) == 2  # of the first layer, and their gradient
     with counting() as second:
         training.step(read=True)
         training.step(read=True)

@@ -9,7 +9,7 @@ from samples import SAMPLES, TIED, X
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import build as b
-from treadle.graph import grad, scan
+from treadle.graph import functions, grad, scan
 from treadle.graph.call import call
 from treadle.graph.grad import gradients
 from treadle.ir import index, ops
@@ -95,6 +95,17 @@ def test_what_where_does_not_choose_has_no_gradient(name: str) -> None:
     (derived,) = gradients([chosen], [b.ones_like(chosen)], [x])
     (found,) = evaluate([derived], {x: value})
     np.testing.assert_array_equal(found, [0.0])
+
+
+def test_relu_asks_its_result() -> None:
+    points = np.array([-2, -0.0, 0, np.nan, 3, np.inf, -np.inf, 1e-310])
+    weights = np.arange(1.0, 9.0)
+    x, cotangent = leaf(0, points), leaf(1, weights)
+    y = functions.relu(x)
+    (gradient,) = gradients([y], [cotangent], [x])
+    assert gradient.src[0].op is ops.LE and gradient.src[0].src[0] is y
+    (found,) = evaluate([gradient], {x: points, cotangent: weights})
+    np.testing.assert_array_equal(found, [0, 0, 0, 4, 5, 6, 0, 8])  # as PyTorch
 
 
 def test_powers_at_zero() -> None:

@@ -52,13 +52,18 @@ def to_the_first(g: Node, y: Node, test: Node, x: Node, other: Node) -> Node | N
 
 
 def to_the_second(g: Node, y: Node, test: Node, x: Node, other: Node) -> Node | None:
-    """where: g where the condition does not hold."""
-    return None if _is_always(test, True) else where(test, 0, g)
+    """where: g where the condition does not hold. y = where(z <= 0, 0, z) is at most 0 where z is:
+    then it is asked, as others read it anyway, and z need not be in memory."""
+    if _is_always(test, True):
+        return None
+    if test.op is ops.LE and test.src == (other, x) and _is_always(x, 0):
+        test = alu(ops.LE, y, x)
+    return where(test, 0, g)
 
 
-def _is_always(test: Node, value: bool) -> bool:
-    known = constant_of(test)
-    return known is not None and bool(known.value) is value
+def _is_always(x: Node, value: float) -> bool:
+    known = constant_of(x)
+    return known is not None and bool(known.value == value)
 
 
 # ---- reductions ----------------------------------------------------------------------------------
