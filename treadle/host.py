@@ -10,6 +10,7 @@ from treadle import config
 
 ALIGNMENT = 64  # bytes: a cache line and the widest vector
 PAGE = 4096  # bytes
+LARGE_PAGE = 2 << 20  # bytes of the pages that a system may give to what is large
 MOST_THREADS = 32  # a phase of a program is cut into at most so many chunks
 _CACHES = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}  # level -> bytes where the system does not tell
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -36,6 +36,7 @@ class Allocator:
         self.most = KEEP_BYTES  # (here: when Python ends, names of the module may be gone)
         self.in_use = 0
         self.peak = 0
+        self.rest = np.empty(0, dtype=np.uint8)  # of the last block of large pages
 
     @staticmethod
     @lru_cache(maxsize=4096)
@@ -56,7 +57,7 @@ class Allocator:
             self.kept -= size
             return waiting.pop()
         try:
-            raw = np.empty(size + host.alignment(size), dtype=np.uint8)
+            return self._fresh(size)
         except (MemoryError, ValueError):  # ValueError: more than an address can count
             self.in_use -= size
             self.clear()
@@ -64,9 +65,20 @@ class Allocator:
                 f"no memory for a buffer of {nbytes:,} bytes; {self.in_use:,} bytes are in use by "
                 "tensors"
             ) from None
-        address = raw.ctypes.data
-        start = host.place(address, size) - address
-        return raw[start : start + size], address + start
+
+    def _fresh(self, size: int) -> tuple[np.ndarray, int]:
+        """Memory of the system. What has many pages lies in large ones, where the system has them:
+        NumPy asks for those in blocks of 4 MiB and more. An array in small pages is strewn over
+        the places of the second cache, and overwrites itself there long before that is full."""
+        if size < host.LARGE_PAGE // 32:
+            return _aligned(np.empty(size + ALIGNMENT, dtype=np.uint8), size)
+        if size > host.LARGE_PAGE // 2:
+            return _aligned(_large_pages(size), size)
+        if self.rest.nbytes < size + host.PAGE:  # smaller ones share a block
+            self.rest = _large_pages(host.LARGE_PAGE)
+        memory, address = _aligned(self.rest, size)
+        self.rest = self.rest[address + size - self.rest.ctypes.data :]
+        return memory, address
 
     def give(self, memory: np.ndarray, address: int) -> None:
         """Take memory back for reuse."""
@@ -80,6 +92,20 @@ class Allocator:
         """Return what is kept to the system."""
         self.free.clear()
         self.kept = 0
+        self.rest = np.empty(0, dtype=np.uint8)
+
+
+def _aligned(block: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """(memory, its address): the first `size` bytes of a block that begin where they may."""
+    address = block.ctypes.data
+    start = host.place(address, size) - address
+    return block[start : start + size], address + start
+
+
+def _large_pages(size: int) -> np.ndarray:
+    """At least `size` bytes that begin at a large page."""
+    block = np.empty(max(size, host.LARGE_PAGE) + host.LARGE_PAGE, dtype=np.uint8)
+    return block[-block.ctypes.data % host.LARGE_PAGE :]
 
 
 allocator = Allocator()
