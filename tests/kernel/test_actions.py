@@ -282,6 +282,19 @@ def test_what_is_read_later_is_asked_for() -> None:
     assert [n.arg for n in asked] == [("prefetch",)]
 
 
+def test_what_is_written_out_asks_once_for_what_it_reads_several_times() -> None:
+    asking = replace(CPU, intrinsics=frozenset({"prefetch"}))
+    actions = [
+        Split("j", "jo", (("ju", 4),)),
+        Split("i", "io", (("iu", 2),)),
+        unroll("iu", "ju"),
+        Prefetch("arg1", "add0", "io", 1),
+    ]
+    checked = check(matmul(8, 8, 8), actions, target=asking)
+    asked = [n for f in checked.functions for n in f.body if n.op is ops.INTRINSIC]
+    assert len(asked) == 2  # a row of the tile each
+
+
 def test_a_scatter_runs_in_order_and_beside_its_rows() -> None:
     check(scatter(), [grid("j")])
     check(scatter(), [Split("j", "jo", (("jv", 4),)), vector("jv")])

@@ -33,6 +33,7 @@ from treadle.kernel.kernel import (
     Stmt,
     home,
     loads,
+    memory_name,
 )
 
 Action = Callable[[Kernel], Kernel]
@@ -540,7 +541,7 @@ class Prefetch:
             raise ScheduleError(f"{kernel.target.name} has no prefetch")
         if leaf.name not in statement.order or leaf.kind not in ("loop", "grid"):
             raise ScheduleError(f"{leaf.name} is no loop around {statement.name}")
-        if not any(f"arg{load.src[0].arg[0]}" == self.buffer for load in loads(statement)):
+        if not any(memory_name(load.src[0]) == self.buffer for load in loads(statement)):
             raise ScheduleError(f"{statement.name} does not read {self.buffer}")
         if self.ahead < 1:
             raise ScheduleError("it must look ahead by at least 1")

@@ -34,7 +34,7 @@ from treadle.kernel.actions import (
 )
 from treadle.kernel.analysis import Facts, points, upper
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
-from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt, kept
+from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt, kept, memory_name
 from treadle.kernel.layout import layouts
 from treadle.kernel.merge import merge
 from treadle.kernel.plan import FEW_TASKS, SERIAL_WORK, TASK_MEMORY, TASK_WORK, Plan
@@ -470,7 +470,7 @@ def _stream_loads(plan: Plan, name: str, loop: str, tile: int) -> None:
         offset = plan.kernel.over_leaves(access.offset)
         if not access.is_store and index.coefficient(offset, lane) == 1:
             ahead = max(1, AHEAD_BYTES // (tile * access.dtype_bytes))
-            buffer = f"arg{access.node.src[0].arg[0]}"
+            buffer = memory_name(access.node.src[0])
             past_caches = not statement.is_store and _moved(plan) > _last(plan)
             plan.do(Prefetch(buffer, statement.name, loop, ahead, past_caches))
 
@@ -490,7 +490,7 @@ def ask_ahead(plan: Plan) -> None:
                 continue
             offset = plan.kernel.over_leaves(access.offset)
             if index.coefficient(offset, row.node) != 0:
-                readers.setdefault(f"arg{access.node.src[0].arg[0]}", []).append(statement)
+                readers.setdefault(memory_name(access.node.src[0]), []).append(statement)
     for buffer, statements in readers.items():
         if len({s.name for s in statements}) > 1:
             dearest = max(statements, key=lambda s: (not s.is_store, plan.facts[s.name].cost))

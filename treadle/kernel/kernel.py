@@ -341,6 +341,12 @@ def loads(statement: Stmt) -> tuple[Node, ...]:
     return _loads_below(statement.roots)
 
 
+def memory_name(node: Node) -> str:
+    """What actions call memory: a scratch buffer's name, or `arg` and a buffer's position."""
+    name: int | str = node.arg[0]
+    return name if isinstance(name, str) else f"arg{name}"
+
+
 @lru_cache(maxsize=64)  # most actions change the loops of a statement, and none of its expressions
 def _loads_below(roots: tuple[Node, ...]) -> tuple[Node, ...]:
     return tuple(n for n in toposort(roots) if n.op is ops.LOAD)
@@ -438,7 +444,7 @@ def _formula(node: Node, parts: list[str], names: Mapping[int, str]) -> str:
     if node.op is ops.SCALAR:
         return f"scalar{node.arg}"
     if node.op is ops.ARG:
-        return node.arg[0] if isinstance(node.arg[0], str) else f"arg{node.arg[0]}"
+        return memory_name(node)
     if node.op is ops.LOAD:
         axes = node.arg
         guard = f" if {parts[1 + axes]}" if len(parts) > 1 + axes else ""

@@ -24,6 +24,7 @@ from treadle.kernel.kernel import (
     Scratch,
     Stmt,
     loads,
+    memory_name,
     replaced,
     shared_prefix,
 )
@@ -185,8 +186,7 @@ def _reads_of(kernel: Kernel, buffer: str) -> dict[Node, list[Stmt]]:
     found: dict[Node, list[Stmt]] = {}
     for statement in kernel.statements:
         for load in loads(statement):
-            where = load.src[0].arg[0]
-            if buffer == (where if isinstance(where, str) else f"arg{where}"):
+            if buffer == memory_name(load.src[0]):
                 found.setdefault(load, []).append(statement)
     return found
 
@@ -194,8 +194,7 @@ def _reads_of(kernel: Kernel, buffer: str) -> dict[Node, list[Stmt]]:
 def stage_name(kernel: Kernel, load: Node) -> str:
     """What `Stage` calls a load: its buffer, and which of the buffer's loads if there are
     several."""
-    where = load.src[0].arg[0]
-    buffer = where if isinstance(where, str) else f"arg{where}"
+    buffer = memory_name(load.src[0])
     found = list(_reads_of(kernel, buffer))
     return buffer if len(found) == 1 else f"{buffer}#{found.index(load)}"
 

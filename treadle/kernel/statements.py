@@ -19,7 +19,7 @@ from treadle.ir.monoid import find, places
 from treadle.ir.node import Node, toposort
 from treadle.kernel.dot import dot_for, narrow_factors
 from treadle.kernel.emit import Emitter, constant
-from treadle.kernel.kernel import Kernel, Leaf, ScheduleError, Stmt
+from treadle.kernel.kernel import Kernel, Leaf, ScheduleError, Stmt, memory_name
 from treadle.kernel.layout import Layout
 
 Body = Callable[[], None]
@@ -108,7 +108,7 @@ class StatementEmitter(Emitter):
         for buffer, name, ahead, past_caches in statement.prefetch:
             node = self.kernel.leaves[name].node
             for read in reads:
-                if f"arg{read.src[0].arg[0]}" == buffer and node.op is ops.RANGE:
+                if memory_name(read.src[0]) == buffer and node.op is ops.RANGE:
                     later = index.substitute(read.src[1], {node: index.add(node, ahead)})
                     found.append((read.src[0], later, past_caches))
         self.prepare([offset for _, offset, _ in found])
@@ -120,7 +120,8 @@ class StatementEmitter(Emitter):
                 offset, _ = self.stride(offset, self.vector)
             place = (self.buffer(buffer), self.value(offset))
             name = ("prefetch", "nontemporal") if past_caches else ("prefetch",)
-            self.append(Node(ops.INTRINSIC, void, place, name))
+            # what is written out asks once for what it reads several times
+            self.place(Node(ops.INTRINSIC, void, place, name), len(self.scopes) - 1)
 
     # ---- statements ------------------------------------------------------------------------------
     def statement(self, plan: Plan) -> None:
