@@ -24,6 +24,7 @@ from kernels import (
     store,
 )
 
+from treadle.backend.base import Target
 from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.kernel import heuristic as heuristics
@@ -173,6 +174,42 @@ def test_a_long_sum_is_packed_in_blocks() -> None:
     assert "split k: kb | ki(700)" in lines
     assert "subtotal add0 at io" in lines and "stage arg2 at kb as panel" in lines
     check(matmul(13, 70, 21), parse_actions(text.replace("ki(700)", "ki(6)")))
+
+
+TWO = replace(CPU, products=2)  # multiply-adds in a cycle
+
+
+@pytest.mark.parametrize("target", [NARROW, replace(NARROW, products=2)])
+def test_rows_that_push_each_other_out_of_the_cache_are_packed(target: Target) -> None:
+    for size in (40, 64):  # whole tiles of rows, and a rest
+        root = matmul(size, 130, 70, left=True)
+        lines = show_actions(heuristic(build(root, target), target)).splitlines()
+        assert any(line.startswith("stage arg1 at root as rows root block") for line in lines)
+        check(root, parse_actions("\n".join(lines)))
+    straight = heuristic(build(matmul(64, 130, 70), target), target)
+    assert "as rows" not in show_actions(straight)
+
+
+def test_rows_that_stay_in_the_cache_are_read_in_place() -> None:
+    kept, pushed = (show_actions(heuristic(build(matmul(256, 256, k, left=True), TWO), TWO))
+                    for k in (8, 256))  # fmt: skip
+    assert "as rows" not in kept and "as rows" in pushed
+
+
+def test_a_short_sum_with_many_results_has_rows_as_tasks() -> None:
+    root = matmul(70, 90, 20)
+    lines = show_actions(heuristic(build(root, NARROW), NARROW)).splitlines()
+    assert "grid ig" in lines and any(line.startswith("stage arg2 at root") for line in lines)
+    check(root, parse_actions("\n".join(lines)))
+
+
+def test_several_panels_of_a_long_sum_are_packed_at_a_time() -> None:
+    narrow = replace(TWO, cache_bytes=(32768, 1 << 17, 32 << 20))
+    text = show_actions(heuristic(build(matmul(60, 700, 2176), narrow), narrow))
+    lines = text.splitlines()
+    assert "split k: kb | ki(128)" in lines and "reorder kb, jo, io, ki" in lines
+    assert "stage arg2 at kb as panel" in lines and "grid jg" in lines
+    check(matmul(13, 470, 21), parse_actions(text.replace("ki(128)", "ki(6)")))
 
 
 def test_lists_print_and_parse_back() -> None:

@@ -13,12 +13,20 @@ from typing import Any, NamedTuple, Protocol
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
 
+# Processors, as compilers call them, and the feature of processors, whose cores start two
+# multiply-adds of 64 bytes in a cycle. (A virtual machine may hide a name, but hardly a feature.)
+TWO_PRODUCTS = {
+    "skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids",
+    "emeraldrapids", "graniterapids", "graniterapids-d", "diamondrapids", "znver5", "amx-tile",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Target:
     """What a device can do, as data: codegen, heuristics and renderers read it, nobody asks twice.
 
     vector_bytes: width of a vector register (0: no vectors). registers: how many of them.
+    products: vector multiply-adds that a core starts in a cycle.
     cache_bytes: sizes of L1, L2 (per core) and L3, or of shared memory for a GPU.
     threads: hardware threads that run tasks. min_parallel: tasks below which work is too little
     to fill the device. buffers: how many a kernel may have. ops: kernel operations at most.
@@ -31,6 +39,7 @@ class Target:
     features: str = ""
     vector_bytes: int = 32
     registers: int = 16
+    products: int = 1
     cache_bytes: tuple[int, ...] = (32768, 1 << 20, 32 << 20)
     threads: int = 1
     min_parallel: int = 4

@@ -90,6 +90,7 @@ def target_text(target: Target) -> str:
     registers or caches, is another list."""
     caches = "/".join(f"{size >> 10}K" for size in target.cache_bytes)
     vectors = f"{target.registers} registers of {target.vector_bytes} bytes"
+    vectors += f", {target.products} products a cycle" if target.products > 1 else ""
     return f"{target.name} {target.arch}: {vectors}, caches {caches}, {target.threads} threads"
 
 

@@ -14,8 +14,11 @@ measured. The constants come from measurements of 64 schedules on 13 shapes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
+from math import gcd, inf
 
+from treadle import host
+from treadle.backend.base import Target
 from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.kernel.analysis import Access, points, upper
@@ -25,15 +28,27 @@ from treadle.kernel.narrow import grouped, is_narrow
 from treadle.kernel.plan import Plan
 from treadle.kernel.sieve import in_steps, is_limit
 from treadle.kernel.split_k import Cut, find_cut
-from treadle.kernel.tiles import SUM_BLOCK, Choice, Contraction, Tile, guard_of, stored_along, tile
+from treadle.kernel.tiles import (
+    SUM_BLOCK,
+    Choice,
+    Contraction,
+    Tile,
+    by_rows,
+    guard_of,
+    stored_along,
+    tile,
+)
 
 SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread number
 TRANSPOSED = 3.0  # cycles to pack an element against its order
 TRANSPOSED_FAR = 8.0  # the same of a factor that the second cache does not hold
 STORE_APART = 1.6  # cycles to store an element by loops of its own
+LINE = 64  # bytes of a cache line
 PANEL_ROWS = 96  # rows for which packing what is contiguous already pays
 NARROW_ROWS = 16  # the same of what is put in groups, or converted, on the way
 APART_CODE = 20_000.0  # cycles that the code of a store apart costs
+ROWS_PACKED = 1.5  # cycles to pack an element of the rows
+CONFLICT = 2.0  # what rows cost that push each other out of the first cache
 SCATTERED = 4.0  # cycles to store an element alone
 REST = 2000.0  # cycles that the code of a rest costs, per vector of the tile
 RESTS = 16  # times at most that it counts: it is compiled once, but entered each time
@@ -119,14 +134,12 @@ def _outer_choice(
         a for a in contraction.second if a.offset.free & node.free or guard_of(a).free & node.free
     ]
     contiguous = all(a.stride(node) == 1 for a in moving)
-    far = contiguous and too_large(plan, moving)
-    again = points(plan.kernel, contraction.rows) >= PANEL_ROWS
+    walked = points(plan.kernel, (*contraction.columns, *contraction.summed))  # of a batch: one
+    far = contiguous and too_large(plan, moving, walked)
+    again = points(plan.kernel, contraction.rows) >= PANEL_ROWS // plan.target.products
     can_pack = len(moving) == 1 and axis_of(plan, moving[0].node, lanes) is not None
-    packed = can_pack and (not contiguous or (far and again))
+    packed = can_pack and (not contiguous or (far and again) or by_rows(plan, contraction))
     group = grouped(plan, contraction.statement, contraction.summed[-1])
-    steps = points(plan.kernel, contraction.summed)
-    if group is not None:
-        steps = -(-steps // group.size)
     if group is not None or any(is_narrow(a) for a in moving):
         packed = packed or (can_pack and points(plan.kernel, contraction.rows) >= NARROW_ROWS)
     width = plan.target.lanes(contraction.statement.values[0].dtype)
@@ -146,7 +159,7 @@ def _outer_choice(
         extent,
         steps,
         (width,) if extent % width == 0 or width < 8 else (width, width // 2),
-        plan.target.registers,
+        plan.target,
         reading,
         times,
     )
@@ -162,10 +175,30 @@ def _outer_choice(
         cycles *= ALONE
     elif any(guard_of(a) is not index.TRUE for a in moving):
         cycles *= GUARDED
+    conflict = cut is None and _conflict(plan, contraction, row)
+    rows_packed = conflict and points(plan.kernel, contraction.columns) >= PANEL_ROWS
+    if rows_packed:
+        cycles += _elements(contraction.first[0]) * ROWS_PACKED
+    elif conflict:
+        cycles *= CONFLICT
     if not stored_along(plan, lanes):
         cycles += APART_CODE
         cycles += results * (STORE_APART if stored_along(plan, row) else SCATTERED)
-    return Choice(contraction, lanes, row, lanes, tile, packed, cut, cycles)
+    return Choice(contraction, lanes, row, lanes, tile, packed, cut, cycles, rows_packed)
+
+
+def _conflict(plan: Plan, contraction: Contraction, row: str) -> bool:
+    """Whether the first factor is read across its rows, and the lines of a tile do not stay in the
+    first cache until the next tile reads what else is in them: where rows are a multiple of a page
+    long, all of them fall on the few lines of one set."""
+    (load, *others), (name, *more) = contraction.first, contraction.summed
+    step = load.stride(plan.kernel.leaves[name].node)
+    along = load.node.arg == 2 and axis_of(plan, load.node, row) == 1
+    if others or more or not along or is_narrow(load) or not isinstance(step, int) or not step:
+        return False
+    sets = host.PAGE // max(LINE, gcd(host.PAGE, step * load.dtype_bytes))
+    held = sets * plan.target.cache_bytes[0] // host.PAGE
+    return guard_of(load) is index.TRUE and points(plan.kernel, contraction.summed) > held
 
 
 def _adding_up(cut: Cut, results: int, width: int) -> float:
@@ -195,7 +228,7 @@ def _dot_choice(plan: Plan, contraction: Contraction, cut: Cut | None) -> Choice
         _size(leaves[column].extent),
         steps,
         (1,),
-        plan.target.registers,
+        plan.target,
         "dot",
         times,
     )
@@ -210,9 +243,11 @@ def _elements(access: Access) -> int:
     return max(1, upper(index.product(access.node.src[0].shape)))
 
 
-def too_large(plan: Plan, loads: Sequence[Access]) -> bool:
-    """Whether a factor is too large to stay in the second cache while it is walked by columns."""
-    return any(_elements(a) * a.dtype_bytes > plan.target.cache_bytes[1] for a in loads)
+def too_large(plan: Plan, loads: Sequence[Access], walked: float = inf) -> bool:
+    """Whether a factor is too large to stay in the second cache while so many elements of it are
+    walked by columns."""
+    second = plan.target.cache_bytes[1]
+    return any(min(_elements(a), walked) * a.dtype_bytes > second for a in loads)
 
 
 def axis_of(plan: Plan, load: Node, name: str) -> int | None:
@@ -240,11 +275,11 @@ _READING = {
 }
 
 
-def _cycles(rows: int, vectors: int, steps: int, reading: str) -> float:
-    """Cycles of one tile over all steps of the sum."""
+def _cycles(rows: int, vectors: int, steps: int, reading: str, products: int) -> float:
+    """Cycles of one tile over all steps of the sum, at so many products in each."""
     per_row, beside, beside_row, ending, column = _READING[reading]
     loads = per_row * rows + 2 * vectors
-    most = max(rows * vectors, loads / 2, 4.5, column * vectors)
+    most = max(rows * vectors / products, loads / 2, 4.5, column * vectors)
     step = most + beside + beside_row * rows + 0.05 * vectors
     return steps * step + ending * rows * vectors + 6 * rows + 20
 
@@ -255,26 +290,27 @@ def _best_tile(
     columns: int,
     steps: int,
     lane_choices: tuple[int, ...],
-    registers: int,
+    target: Target,
     reading: str,
     times: int,
 ) -> Tile:
     """The tile of least cost when all is done so many times, rests included; each rest is code that
     must be compiled."""
     best: Tile | None = None
+    at = partial(_cycles, steps=steps, reading=reading, products=target.products)
     for lanes in lane_choices:
         needed = -(-columns // lanes)
         for m in range(1, min(rows, 14) + 1):
             for v in range(1, min(needed, 4) + 1):
-                if m * v + min(m, v) + 1 > registers - SPARE_REGISTERS:
+                if m * v + min(m, v) + 1 > target.registers - SPARE_REGISTERS:
                     continue
                 (whole_rows, rest_rows), (whole, rest) = divmod(rows, m), divmod(needed, v)
-                total = whole_rows * whole * _cycles(m, v, steps, reading)
-                total += whole_rows * _cycles(m, rest, steps, reading) if rest else 0
-                total += whole * _cycles(rest_rows, v, steps, reading) if rest_rows else 0
-                total += _cycles(rest_rows, rest, steps, reading) if rest and rest_rows else 0
+                total = whole_rows * whole * at(m, v)
+                total += whole_rows * at(m, rest) if rest else 0
+                total += whole * at(rest_rows, v) if rest_rows else 0
+                total += at(rest_rows, rest) if rest and rest_rows else 0
                 rests = (1 + bool(rest_rows)) * (1 + bool(rest)) - 1
-                total = total * times + rests * min(times, RESTS) * REST * m * v
+                total = total * times + rests * min(times, RESTS) * REST / target.products * m * v
                 if best is None or total < best.cycles:
                     best = Tile(m, v, lanes, total)
     assert best is not None

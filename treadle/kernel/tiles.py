@@ -25,7 +25,7 @@ from treadle.kernel.narrow import (
     panel_group,
     split_group,
 )
-from treadle.kernel.plan import SERIAL_WORK, Plan
+from treadle.kernel.plan import SERIAL_WORK, TASK_MEMORY, Plan
 from treadle.kernel.retile import Detach, Subtotal
 from treadle.kernel.split_k import Cut, cut_sum, store_whole
 from treadle.kernel.stage import Stage, stage_name
@@ -33,6 +33,11 @@ from treadle.kernel.trim import trim_sums
 
 PRODUCTS = 16  # in one step of the loop over the sum, at least
 SUM_BLOCK = 1024  # terms of a sum whose panel is packed at a time, about
+SLAB_BLOCK = 128  # the same of several panels at a time
+SLAB = 8  # panels that are packed at a time, at most
+SHORT_SUM = 128  # terms of a sum beside which storing results is what takes time
+ROWS_FIRST = 4  # tiles of rows of a task then
+ROWS_TOGETHER = 32  # steps of the sum of which rows are packed at a time
 TASKS_PER_THREAD = 4
 LONG_ENDING = 160  # operations on a tile's results beyond which they get loops of their own
 
@@ -78,7 +83,8 @@ class Tile:
 class Choice:
     """A way to do it: the contraction with its vector factor second, the leaf in lanes, the leaf
     of the tile's rows (and of its columns, if the lanes run along the sum), the tile, whether the
-    second factor is packed, how the sum is cut if it is, and the whole cost in cycles."""
+    second factor is packed, how the sum is cut if it is, the whole cost in cycles, and whether the
+    first factor is packed."""
 
     contraction: Contraction
     lanes: str
@@ -88,6 +94,7 @@ class Choice:
     packed: bool
     cut: Cut | None
     cycles: float
+    rows_packed: bool = False
 
 
 def guard_of(access: Access) -> Node:
@@ -129,18 +136,28 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
     apart = _store_lanes(plan, choice)
     choice = _split_group(plan, choice)
     contraction, lanes, row, tile = choice.contraction, choice.lanes, choice.row, choice.tile
-    plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}u", tile.vectors), (f"{lanes}v", tile.lanes))))
+    slab, rows_first = _slab(plan, choice), by_rows(plan, contraction)
+    parts = [(f"{lanes}o", slab), (f"{lanes}u", tile.vectors), (f"{lanes}v", tile.lanes)]
+    panels = f"{lanes}g" if slab > 1 else f"{lanes}o"
+    plan.do(Split(lanes, panels, tuple(parts if slab > 1 else parts[1:])))
     others = [name for name in contraction.outputs if name not in (row, lanes)]
-    blocks = _split_rows(plan, row, tile.rows, [*others, f"{lanes}o"])
-    tasks, loops = _outer_loops(plan, [*others, *blocks], f"{lanes}o")
-    alone = choice.packed and _panel_alone(plan, choice, tasks)
-    block, summed = _block_sum(plan, choice) if alone else ((), contraction.summed[-1])
+    together = ROWS_FIRST if rows_first else 0
+    blocks = () if slab > 1 else _split_rows(plan, row, tile.rows, [*others, panels], together)
+    if slab > 1:
+        plan.do(Split(row, f"{row}o", ((f"{row}u", tile.rows),)))
+    ahead = (*others, *blocks)
+    tasks, loops = (ahead, (panels,)) if rows_first else _outer_loops(plan, ahead, panels)
+    alone = choice.packed and _panel_alone(plan, choice, tasks, panels)
+    block, summed = _block_sum(plan, choice, slab) if alone else ((), contraction.summed[-1])
     _unroll_sum(plan, summed, tile.rows * tile.vectors)
     _unroll_tile(plan, f"{row}u", f"{lanes}u", tile)
     plan.do(vector(f"{lanes}v"))
-    _arrange(plan, choice, tasks, [*loops, *block, f"{row}o"])
+    inside = (f"{lanes}o", f"{row}o") if slab > 1 else (f"{row}o",)
+    _arrange(plan, choice, tasks, [*loops, *block, *inside])
     if block:
         plan.do(Subtotal(contraction.statement.name, f"{row}o"))
+    if choice.rows_packed:
+        _pack_rows(plan, choice, tasks)
     if choice.packed:
         _pack(plan, choice, tasks, block, alone)
     if tasks:
@@ -153,14 +170,40 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
         _store_apart(plan, choice, apart)
 
 
-def _block_sum(plan: Plan, choice: Choice) -> tuple[tuple[str, ...], str]:
+def by_rows(plan: Plan, contraction: Contraction) -> bool:
+    """Whether tasks are rows of the results and not panels: where a sum is so short that writing
+    them is what takes time, and panel after panel would write short pieces of long rows."""
+    results = points(plan.kernel, contraction.outputs)
+    width = contraction.statement.values[0].dtype.itemsize
+    short = points(plan.kernel, contraction.summed) <= SHORT_SUM
+    return short and results * width > 4 * plan.target.cache_bytes[1]
+
+
+def _slab(plan: Plan, choice: Choice) -> int:
+    """How many panels a task packs at a time of a factor that it reads along its rows, for a long
+    sum: the longer the pieces of them, the sooner memory knows what comes next. (A core that starts
+    one product in a cycle has the time to wait for short ones.)"""
+    contraction, panel = choice.contraction, choice.tile.vectors * choice.tile.lanes
+    extent = plan.kernel.leaves[contraction.summed[-1]].extent
+    long = isinstance(extent, int) and extent > 2 * SUM_BLOCK and len(contraction.summed) == 1
+    node = plan.kernel.leaves[choice.lanes].node
+    contiguous = all(a.stride(node) in (0, 1) for a in contraction.second)
+    if plan.target.products == 1 or not (long and choice.packed and contiguous):
+        return 1
+    width: int = contraction.statement.values[0].dtype.itemsize
+    results = points(plan.kernel, contraction.rows) * panel * width
+    panels = -(-upper(plan.kernel.leaves[choice.lanes].extent) // panel)
+    return max(1, min(SLAB, TASK_MEMORY // 2 // results, -(-panels // plan.target.threads)))
+
+
+def _block_sum(plan: Plan, choice: Choice, slab: int) -> tuple[tuple[str, ...], str]:
     """Cuts a long sum whose factor is packed into even blocks, so that a panel stays in the second
     cache: (the leaf of the blocks, if there are any; the innermost leaf of the sum)."""
     *outer, name = choice.contraction.summed
     extent = plan.kernel.leaves[name].extent
     if outer or not isinstance(extent, int) or extent <= 2 * SUM_BLOCK:
         return (), name
-    count = -(-extent // SUM_BLOCK)
+    count = -(-extent // (SLAB_BLOCK if slab > 1 else SUM_BLOCK))
     plan.do(Split(name, f"{name}b", ((f"{name}i", -(-extent // count)),)))
     return (f"{name}b",), f"{name}i"
 
@@ -183,12 +226,16 @@ def _unroll_tile(plan: Plan, rows: str, columns: str, tile: Tile) -> None:
     plan.do(unroll(rows, columns) if tile.vectors <= tile.rows else unroll(columns, rows))
 
 
-def _split_rows(plan: Plan, row: str, rows: int, others: Sequence[str]) -> tuple[str, ...]:
-    """Cuts the rows in tiles, and the tiles in blocks where the rest gives too few tasks. Returns
-    the block's leaf."""
+def _split_rows(
+    plan: Plan, row: str, rows: int, others: Sequence[str], together: int = 0
+) -> tuple[str, ...]:
+    """Cuts the rows in tiles, and the tiles in blocks: of so many, or where the rest gives too few
+    tasks. Returns the block's leaf."""
     tiles = -(-upper(plan.kernel.leaves[row].extent) // rows)
     wanted = TASKS_PER_THREAD * plan.target.threads
     blocks = max(1, min(tiles, -(-wanted // points(plan.kernel, others))))
+    if together:
+        blocks = -(-tiles // together)
     if blocks == 1:
         plan.do(Split(row, f"{row}o", ((f"{row}u", rows),)))
         return ()
@@ -233,11 +280,11 @@ def _packed_load(plan: Plan, choice: Choice) -> Node:
     return next(load for load in loads if plan.kernel.over_ranges(load).free & node.free)
 
 
-def _panel_alone(plan: Plan, choice: Choice, tasks: Sequence[str]) -> bool:
+def _panel_alone(plan: Plan, choice: Choice, tasks: Sequence[str], panels: str) -> bool:
     """Whether hardly two tasks read the same panel, so that each packs its own."""
     free = plan.kernel.over_leaves(_packed_load(plan, choice)).free
     same = [name for name in tasks if not free & plan.kernel.leaves[name].bit]
-    return points(plan.kernel, same) <= 2 and (not tasks or tasks[-1] == f"{choice.lanes}o")
+    return points(plan.kernel, same) <= 2 and (not tasks or tasks[-1] == panels)
 
 
 def _pack(
@@ -270,6 +317,28 @@ def _pack(
     plan.do(vector(f"{own}v"))
     if shared and tasks:
         _share_packing(plan)
+
+
+def _pack_rows(plan: Plan, choice: Choice, tasks: Sequence[str]) -> None:
+    """Stages the first factor so that what a tile reads in a step of the sum lies side by side. A
+    piece of the factor that stays in the first cache is read along its rows, and written along
+    those of the tiles."""
+    rows = choice.tile.rows
+    buffer = stage_name(plan.kernel, choice.contraction.first[0].node)
+    plan.do(Stage(buffer, "root", "rows", "root", block=rows))
+    width = rows & -rows
+    parts = [("rows1u", rows // width)] if rows > width else []
+    parts += [("rows1v", width)] if width > 1 else []
+    if parts:
+        plan.do(Split("rows1", "rows1o", tuple(parts)))
+    if rows > width:
+        plan.do(unroll("rows1u"))
+    if width > 1:
+        plan.do(vector("rows1v"))
+    plan.do(Split("rows0", "rows0o", (("rows0i", ROWS_TOGETHER),)))
+    plan.do(Reorder(("rows0o", "rows1o" if parts else "rows1", "rows0i")))
+    if tasks:
+        plan.do(grid("rows0o"))
 
 
 def _share_packing(plan: Plan) -> None:

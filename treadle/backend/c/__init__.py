@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from treadle import host
-from treadle.backend.base import Backend, Target
+from treadle.backend.base import TWO_PRODUCTS, Backend, Target
 from treadle.backend.c.compile import Library, compiler
 from treadle.backend.c.render import render
 from treadle.backend.records import Program, Record, Runner
@@ -33,11 +33,13 @@ def vector_registers(macros: dict[str, str]) -> tuple[int, int]:
 
 def _target() -> Target:
     vector_bytes, registers = vector_registers(compiler().macros)
+    words = {name.strip("_").lower().replace("_", "-") for name in compiler().macros}
     return Target(
         name="C",
         kind="cpu",
         vector_bytes=vector_bytes,
         registers=registers,
+        products=2 if words & TWO_PRODUCTS else 1,
         cache_bytes=host.cache_bytes(),
         threads=host.threads(),
         dtypes=frozenset(dtype.name for dtype in TENSOR_DTYPES),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 
 from treadle import host
-from treadle.backend.base import Backend, Target
+from treadle.backend.base import TWO_PRODUCTS, Backend, Target
 from treadle.backend.llvm.compile import Library, compiler
 from treadle.backend.llvm.dots import dot_features
 from treadle.backend.llvm.pool import Pool, ProgramBuilder
@@ -51,10 +51,14 @@ def run(threads: int, portable: bool = False, compile: Compile | None = None) ->
     return Runner(threads, portable, compile_ir=_loader(compile or BACKEND.compile))
 
 
+def present(features: str) -> set[str]:
+    """The features that a processor has, from LLVM's list of features."""
+    return {word[1:] for word in features.split(",") if word.startswith("+")}
+
+
 def vector_registers(features: str) -> tuple[int, int]:
     """(bytes, how many) of the vector registers, from LLVM's list of features; (0, 16) for none."""
-    present = {word[1:] for word in features.split(",") if word.startswith("+")}
-    return next((VECTORS[name] for name in VECTORS if name in present), (0, 16))
+    return next((VECTORS[name] for name in VECTORS if name in present(features)), (0, 16))
 
 
 def _target() -> Target:
@@ -66,6 +70,7 @@ def _target() -> Target:
         features=compiler().features,
         vector_bytes=vector_bytes,
         registers=registers,
+        products=2 if {compiler().cpu, *present(compiler().features)} & TWO_PRODUCTS else 1,
         cache_bytes=host.cache_bytes(),
         threads=host.threads(),
         dtypes=frozenset(dtype.name for dtype in TENSOR_DTYPES),
