@@ -20,6 +20,8 @@ ARGS ?=
 # the CPU build does: TORCH='torch==2.13.0 --index-url ADDRESS', with the address for "CPU" that
 # PyTorch's installation page gives.
 TORCH ?= torch==2.13.0
+# libraries that take tensors: the tests give them some
+LIBRARIES := scipy scikit-learn array-api-compat einops
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 # The first Python that runs and is new enough. `PYTHON=...` overrules it.
@@ -85,4 +87,5 @@ $(VENV)/dev: $(VENV)/made pyproject.toml
 
 $(VENV)/full: $(VENV)/dev
 	$(INSTALL) $(TORCH)
+	$(INSTALL) $(LIBRARIES)
 	@touch $@

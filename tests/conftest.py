@@ -9,3 +9,4 @@ import tempfile
 _cache = tempfile.TemporaryDirectory(prefix="treadle-tests-")
 os.environ.setdefault("VERIFY", "1")  # before treadle is imported, and for child processes
 os.environ.setdefault("CACHE_DIR", _cache.name)
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # SciPy takes tensors as they are; it asks once

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
@@ -143,15 +141,6 @@ def test_einops() -> None:
     assert np.array_equal(got.numpy(), einops.rearrange(x.numpy(), "a b c -> (a c) b"))
     got = ours.reduce(x, "a b c -> b", "mean")
     assert np.allclose(got.numpy(), x.numpy().mean((0, 2)))
-
-
-@pytest.mark.skipif(os.environ.get("SCIPY_ARRAY_API") != "1", reason="needs SCIPY_ARRAY_API=1")
-def test_scipy() -> None:
-    special = pytest.importorskip("scipy.special")
-    x = Tensor([[0.1, 0.7, -1.0]])
-    got = special.logsumexp(x, axis=1)
-    assert isinstance(got, Tensor)
-    assert np.allclose(got.numpy(), special.logsumexp(x.numpy(), axis=1))
 
 
 # ---- NumPy ---------------------------------------------------------------------------------------
