@@ -254,7 +254,7 @@ def _with_gradient(name: str, function: Any, labels: Maker | None) -> Iterator[C
 
 # ---- attention -----------------------------------------------------------------------------------
 def attention() -> Iterator[Case]:
-    """Causal attention of 8 heads x 1024 x 64."""
+    """Attention of 8 heads x 1024 x 64, causal with its gradient, and not causal."""
     shape = (1, 8, 1024, 64)
     operations = 2 * 2 * prod(shape) * 1024 // 2
 
@@ -272,6 +272,13 @@ def attention() -> Iterator[Case]:
         operations=operations,
         target=1.5,
         quick=True,
+    )
+    yield Case(
+        "attention/full/forward",
+        "attention without a mask, 8 heads x 1024 x 64",
+        normal(shape, shape, shape),
+        plain(lambda library, *at: library.functional.scaled_dot_product_attention(*at)),
+        operations=2 * operations,
     )
     yield Case(
         "attention/causal/gradient",
