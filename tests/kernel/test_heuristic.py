@@ -134,6 +134,21 @@ def test_a_vector_that_is_read_again_is_not_asked_for_ahead() -> None:
         assert ("prefetch" in text) == asks
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (75, 77), (130, 96)])
+def test_a_vector_meets_several_rows_at_a_time_where_memory_wants_it(
+    rows: int, columns: int
+) -> None:
+    i, j = ranges(rows, columns)
+    weight, x = load(buffer(1, rows, columns), i, j), load(buffer(2, columns), j)
+    root = sink(store(buffer(0, rows), reduce("add", ops.MUL(weight, x), j), i))
+    target = replace(NARROW, streams=8, intrinsics=frozenset(("prefetch",)))
+    actions = heuristic(build(root, target), target)
+    lines = show_actions(actions).splitlines()
+    assert {"grid ig", "unroll iu, ju", "prefetch arg1 in add0 along jo 8"} <= set(lines)
+    check(root, actions, target=target)
+    assert "unroll iu, ju" not in show_actions(heuristic(build(root, NARROW), NARROW))
+
+
 def test_a_large_factor_is_packed() -> None:
     assert any(line.startswith("stage arg2 at jo") for line in chosen(matmul(512, 2048, 2048)))
 

@@ -26,7 +26,8 @@ class Target:
     """What a device can do, as data: codegen, heuristics and renderers read it, nobody asks twice.
 
     vector_bytes: width of a vector register (0: no vectors). registers: how many of them.
-    products: vector multiply-adds that a core starts in a cycle.
+    products: vector multiply-adds that a core starts in a cycle. streams: places of memory
+    that it had better read at a time: one alone does not ask for as much as memory gives.
     cache_bytes: sizes of L1, L2 (per core) and L3, or of shared memory for a GPU.
     threads: hardware threads that run tasks. min_parallel: tasks below which work is too little
     to fill the device. buffers: how many a kernel may have. ops: kernel operations at most.
@@ -40,6 +41,7 @@ class Target:
     vector_bytes: int = 32
     registers: int = 16
     products: int = 1
+    streams: int = 1
     cache_bytes: tuple[int, ...] = (32768, 1 << 20, 32 << 20)
     threads: int = 1
     min_parallel: int = 4

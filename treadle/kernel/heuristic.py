@@ -87,6 +87,8 @@ def _choose(plan: Plan) -> None:
             contraction.schedule(plan, found)
             return
         plan.do(unroll(*few))
+    if found is None and stream.rows_at_once(plan, lanes):
+        return
     if by_columns(plan, lanes, work):
         return
     choose_tasks(plan, lanes, work)

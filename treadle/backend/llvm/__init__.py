@@ -71,6 +71,7 @@ def _target() -> Target:
         vector_bytes=vector_bytes,
         registers=registers,
         products=2 if {compiler().cpu, *present(compiler().features)} & TWO_PRODUCTS else 1,
+        streams=8 if "amx-tile" in present(compiler().features) else 1,
         cache_bytes=host.cache_bytes(),
         threads=host.threads(),
         dtypes=frozenset(dtype.name for dtype in TENSOR_DTYPES),
