@@ -9,7 +9,7 @@ from samples import SAMPLES
 from transformcheck import SIZE, check_batched, examples
 
 from treadle.backend.interp.graph import evaluate
-from treadle.graph import batching, call, loops, scan
+from treadle.graph import batching, call, custom, loops, scan
 from treadle.graph import build as b
 from treadle.graph.batching import batched, with_axis
 from treadle.graph.forward import tangents
@@ -56,7 +56,7 @@ CASES = [
 
 
 def test_every_graph_operation_is_decided() -> None:
-    assert scan and call and loops, "importing them adds their rows"
+    assert scan and call and loops and custom, "importing them adds their rows"
     leaves = {op for op in ops.TABLE.values() if op.kind == "leaf"}
     decided = set(batching.BATCHING) | set(batching.WHOLE_BATCHING) | {ops.OUT, ops.SINK} | leaves
     assert decided >= {op for op in ops.TABLE.values() if "g" in op.stages and op.kind != "index"}

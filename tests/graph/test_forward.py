@@ -11,7 +11,7 @@ from transformcheck import Moving, check_forward
 
 from treadle.backend.interp.graph import evaluate
 from treadle.graph import build as b
-from treadle.graph import call, forward, grad, loops, scan
+from treadle.graph import call, custom, forward, grad, loops, scan
 from treadle.graph.forward import pushed, tangents
 from treadle.graph.grad import gradients
 from treadle.ir import ops
@@ -28,7 +28,7 @@ CASES = [
 
 def test_every_graph_operation_is_decided() -> None:
     refused = set(grad.WITHOUT)
-    assert scan and call and loops, "importing them adds their rows"
+    assert scan and call and loops and custom, "importing them adds their rows"
     decided = set(forward.JVP) | set(forward.WHOLE_JVP) | {ops.OUT, ops.SINK} | refused
     assert decided >= {op for op in ops.TABLE.values() if "g" in op.stages and op.kind != "index"}
 
