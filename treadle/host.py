@@ -3,7 +3,10 @@ memory."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
+import sys
 from pathlib import Path
 
 from treadle import config
@@ -14,6 +17,7 @@ LARGE_PAGE = 2 << 20  # bytes of the pages that a system may give to what is lar
 MOST_THREADS = 32  # a phase of a program is cut into at most so many chunks
 _CACHES = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}  # level -> bytes where the system does not tell
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_ASK_FOR_TILES = (158, 0x1023, 18)  # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
 
 
 def threads() -> int:
@@ -74,3 +78,11 @@ def memory_bytes(limit: str = "/sys/fs/cgroup/memory.max") -> int:
         return min(found, int(Path(limit).read_text()))
     except (OSError, ValueError):  # no container, or "max"
         return found
+
+
+def ask_for_tiles() -> bool:
+    """Asks Linux to let this process use the tile registers of x86 (AMX): whether it may. They make
+    the state of a thread 8 kB larger, so nobody has them who has not asked. Threads inherit it."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    return bool(ctypes.CDLL(None).syscall(*_ASK_FOR_TILES) == 0)

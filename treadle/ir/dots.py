@@ -56,21 +56,21 @@ class Dot(NamedTuple):
     def meaning(self, total: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The sum after one instruction, for arrays of lanes."""
         one, two = (
-            list(_members(dtype, np.asarray(group, np.uint32), self.size))
+            list(members(dtype, np.asarray(group, np.uint32), self.size))
             for dtype, group in zip(self.factors, (a, b))
         )
         for x, y in reversed(list(zip(one, two))):
             if self.total is float32:
-                total = _flushed(_fused(_flushed(x), _flushed(y), _flushed(total)))
+                total = flushed(fused(flushed(x), flushed(y), flushed(total)))
             else:
                 total = total + x.astype(np.int32) * y.astype(np.int32)
         return total
 
 
-_fused = quiet(fused_multiply_add)
+fused = quiet(fused_multiply_add)
 
 
-def _members(dtype: DType, group: np.ndarray, size: int) -> Iterator[np.ndarray]:
+def members(dtype: DType, group: np.ndarray, size: int) -> Iterator[np.ndarray]:
     """The numbers of every group, by their place in it."""
     width = 8 * dtype.itemsize
     storage = np.dtype(f"u{dtype.itemsize}")
@@ -79,7 +79,7 @@ def _members(dtype: DType, group: np.ndarray, size: int) -> Iterator[np.ndarray]
         yield to_compute(dtype, bits.view(dtype.storage))
 
 
-def _flushed(x: np.ndarray) -> np.ndarray:
+def flushed(x: np.ndarray) -> np.ndarray:
     """Subnormal numbers as zeros of their sign."""
     x = np.asarray(x, np.float32)
     return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)

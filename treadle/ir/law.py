@@ -15,6 +15,7 @@ from treadle.ir.dots import GROUP, dot_of
 from treadle.ir.dtype import DType, bool_
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.law_bodies import BODY_LAWS
+from treadle.ir.matrix import matrix_of
 from treadle.ir.monoid import MONOIDS, find, known, spell
 from treadle.ir.node import Node
 
@@ -549,13 +550,47 @@ def _flag(node: Node) -> str | None:
 def _intrinsic(node: Node) -> str | None:
     if not isinstance(node.arg, tuple) or not node.arg or not isinstance(node.arg[0], str):
         return "its arg does not begin with the name of an intrinsic"
-    return _dot_fault(node) if node.arg[0] == "dot" else None
+    fault = _INTRINSIC_FAULTS.get(node.arg[0])
+    return None if fault is None else fault(node)
 
 
 def _dot_fault(node: Node) -> str | None:
     lanes = node.dtype.lanes
-    total = dot_of(node.arg).total.vec(lanes)
-    wanted = (total, GROUP.vec(lanes), GROUP.vec(lanes))
+    return _fault_of_tiles(node, dot_of(node.arg).total, (lanes, lanes, lanes))
+
+
+def _mma_fault(node: Node) -> str | None:
+    matrix = matrix_of(node.arg)
+    return _fault_of_tiles(node, matrix.total, matrix.lanes)
+
+
+def _fault_of_tiles(node: Node, total: DType, lanes: tuple[int, int, int]) -> str | None:
+    """A sum of so many lanes, and as many groups of each factor."""
+    total = total.vec(lanes[0])
+    wanted = (total, GROUP.vec(lanes[1]), GROUP.vec(lanes[2]))
     if node.dtype is total and tuple([s.dtype for s in node.src]) == wanted:
         return None
     return f"it needs sources of {', '.join(map(str, wanted))} and is of {total}"
+
+
+def _tile_fault(node: Node) -> str | None:
+    """A buffer, the offset of a tile's first element, the distance of its rows; a tile to write."""
+    writes = node.arg[0] == "tile_write"
+    buffer, offset, stride, *tile = node.src
+    if buffer.op not in (ops.ARG, ops.DEFINE) or len(tile) != writes:
+        return "it needs a buffer, an offset and a stride, and writes one tile or none"
+    if any(place.dtype.kind not in "xiu" or place.dtype.lanes != 1 for place in (offset, stride)):
+        return f"its offset and stride are {offset.dtype} and {stride.dtype}, not integers"
+    rows, columns = node.arg[1:]
+    dtype = tile[0].dtype if writes else node.dtype
+    if dtype.lanes != rows * columns or dtype.scalar not in (buffer.dtype, GROUP):
+        return f"it moves {dtype} as {rows} x {columns} elements of {buffer.dtype}"
+    return None
+
+
+_INTRINSIC_FAULTS = {
+    "dot": _dot_fault,
+    "mma": _mma_fault,
+    "tile_read": _tile_fault,
+    "tile_write": _tile_fault,
+}

@@ -19,6 +19,7 @@ from treadle.backend.c.spell import (
     dot,
     load_form,
     memory_type,
+    multiply,
     operation,
     register_type,
     store_form,
@@ -27,6 +28,7 @@ from treadle.ir import ops
 from treadle.ir.decompose import decompose
 from treadle.ir.dots import dot_of
 from treadle.ir.dtype import DType
+from treadle.ir.matrix import matrix_of
 from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op
 
@@ -370,5 +372,31 @@ def _intrinsic(body: _Body, node: Node) -> None:
         dtypes = [s.dtype for s in node.src]
         given = ", ".join([body.names[s] for s in node.src])
         body.define(node, f"{body.module.use(helper, *dtypes)}({given})")
+    elif name == "mma":
+        dtypes = [s.dtype for s in node.src]
+        given = ", ".join([body.names[s] for s in node.src])
+        body.define(node, f"{body.module.use(multiply(matrix_of(node.arg)), *dtypes)}({given})")
+    elif name in ("tile_read", "tile_write"):
+        _tile(body, node)
     else:
-        raise ValueError(f"the CPU has no intrinsic {name!r}; it has dot, prefetch and shuffle")
+        raise ValueError(
+            f"the CPU has no intrinsic {name!r}; it has dot, mma, prefetch, shuffle, tile_read and "
+            "tile_write"
+        )
+
+
+def _tile(body: _Body, node: Node) -> None:
+    """Moves a tile row by row: its elements have 4 bytes in memory and in variables."""
+    place, offset, stride, *value = (body.names[s] for s in node.src)
+    rows, columns = node.arg[1:]
+    body.count += 1
+    tile = value[0] if value else f"r{body.count}"
+    bytes_ = 4 * columns
+    ends = f"(char *)&{tile} + i * {bytes_}", f"{place} + {offset} + i * {stride}"
+    if not value:
+        body.lines.append(f"  {body.module.type_(register_type(node.dtype))} {tile};")
+    to, from_ = reversed(ends) if value else ends
+    copy = f"__builtin_memcpy({to}, {from_}, {bytes_})"
+    body.lines.append(f"  for (i64 i = 0; i < {rows}; i++) {copy};")
+    if not value:
+        body.set(node, tile)

@@ -13,6 +13,7 @@ from functools import cache
 from treadle.ir import ops
 from treadle.ir.dots import GROUP, Dot
 from treadle.ir.dtype import DType, bfloat16, float16, float32, float64
+from treadle.ir.matrix import Matrix
 from treadle.ir.ops import Op
 
 # ---- types and constants -------------------------------------------------------------------------
@@ -189,6 +190,36 @@ def dot(instruction: Dot, lanes: int) -> Helper:
         return one
     vectors = [dtype.vec(lanes) for dtype in (instruction.total, GROUP, GROUP)]
     return _per_lane(name, vectors[0], vectors, one)
+
+
+@cache
+def multiply(matrix: Matrix) -> Helper:
+    """The function of a matrix instruction, in plain C."""
+    name = "_".join(map(str, matrix.arg))
+    kinds = [
+        register_type(dtype.vec(lanes))
+        for dtype, lanes in zip((matrix.total, GROUP, GROUP), matrix.lanes)
+    ]
+    groups, of = matrix.k // matrix.size, register_type(matrix.total)
+    members = range(matrix.size)
+    needs: tuple[Helper, ...] = ()
+    step, end = "s{2} += {0} * {1};", "a[n] += " + " + ".join(f"s{m}" for m in members)
+    if matrix.total.is_float:
+        needs = (_FLUSH,)
+        step = "s{2} = flush(__builtin_fmaf(flush({0}), flush({1}), s{2}));"
+        end = "a[n] = flush(flush(a[n]) + flush(s0 + s1))"
+    one, two = (_member(dtype) for dtype in matrix.factors)
+    steps = " ".join(
+        step.format(f"({one.format('x', m)})", f"({two.format('y', m)})", m) for m in members
+    )
+    body = (
+        f"for (int n = 0; n < {matrix.lanes[0]}; n++) {{"
+        f" {of} {', '.join(f's{m} = 0' for m in members)};"
+        f" for (int g = 0; g < {groups}; g++) {{"
+        f" u32 x = b[n / {matrix.n} * {groups} + g], y = c[g * {matrix.n} + n % {matrix.n}];"
+        f" {steps} }} {end}; }} return a;"
+    )
+    return Helper(name, _function(name, kinds[0], kinds, body), needs)
 
 
 def _member(dtype: DType) -> str:

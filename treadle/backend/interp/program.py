@@ -17,6 +17,7 @@ from treadle.backend.base import Function
 from treadle.ir import index, ops
 from treadle.ir.dots import dot_of
 from treadle.ir.dtype import DType, from_compute, round_to, to_compute
+from treadle.ir.matrix import matrix_of
 from treadle.ir.node import Node
 from treadle.ir.ops import Op
 
@@ -175,24 +176,36 @@ class _Thread:
         return round_to(node.dtype, meaning(node, *[self.value(s) for s in node.src]))
 
     def place(self, buffer: Node, offset: Node, dtype: DType, mask: Sequence[Node]) -> Any:
-        """(the buffer's memory, which of the lanes, their offsets) of an access."""
-        memory = self.memory.get(buffer)
-        if memory is None:
-            raise ValueError(f"{buffer!r} is not a buffer of {self.function.name}")
-        start = int(self.value(offset))
+        """(the buffer's memory, the offsets in it, which of the lanes) of an access."""
         lanes = np.ones(dtype.lanes, bool)
         if mask:
             lanes &= self.value(mask[0])
-        offsets = start + np.flatnonzero(lanes)
-        each = 1 if dtype.scalar is buffer.dtype.scalar else dtype.itemsize // memory.itemsize
+        offsets = np.flatnonzero(lanes) * _elements(buffer, dtype)
+        return *self.elements(buffer, offset, dtype, offsets), lanes
+
+    def elements(
+        self, buffer: Node, offset: Node, dtype: DType, lanes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(the buffer's memory, the offsets of all elements in it) of an access. lanes: where each
+        begins, counted from the offset."""
+        memory = self.memory.get(buffer)
+        if memory is None:
+            raise ValueError(f"{buffer!r} is not a buffer of {self.function.name}")
+        offsets = int(self.value(offset)) + lanes
+        each = _elements(buffer, dtype)
         if each > 1:  # the bits of several elements as one number
-            offsets = (start + each * np.flatnonzero(lanes))[:, None] + np.arange(each)
+            offsets = offsets[:, None] + np.arange(each)
         if offsets.size and (offsets.min() < 0 or offsets.max() >= memory.size):
             raise IndexError(
                 f"{self.function.name} touches elements {offsets.min()} to {offsets.max()} of "
                 f"{buffer!r}, which has {memory.size}"
             )
-        return memory, lanes, offsets
+        return memory, offsets
+
+
+def _elements(buffer: Node, dtype: DType) -> int:
+    """How many elements of a buffer one lane of a dtype holds."""
+    return 1 if dtype.scalar is buffer.dtype.scalar else dtype.itemsize // buffer.dtype.itemsize
 
 
 def _flat(array: np.ndarray, param: Node) -> np.ndarray:
@@ -273,7 +286,7 @@ def _define(thread: _Thread, node: Node) -> None:
 @_step(ops.READ)
 def _read(thread: _Thread, node: Node) -> Array:
     buffer, offset, *mask = node.src
-    memory, lanes, offsets = thread.place(buffer, offset, node.dtype, mask)
+    memory, offsets, lanes = thread.place(buffer, offset, node.dtype, mask)
     stored = np.zeros(node.dtype.lanes, node.dtype.storage)
     stored[lanes] = memory[offsets].view(node.dtype.storage).reshape(-1)
     values = to_compute(node.dtype, stored)
@@ -283,7 +296,7 @@ def _read(thread: _Thread, node: Node) -> Array:
 @_step(ops.WRITE)
 def _write(thread: _Thread, node: Node) -> None:
     buffer, offset, value, *mask = node.src
-    memory, lanes, offsets = thread.place(buffer, offset, value.dtype, mask)
+    memory, offsets, lanes = thread.place(buffer, offset, value.dtype, mask)
     stored = from_compute(value.dtype, np.atleast_1d(thread.value(value)))[lanes]
     memory[offsets] = stored.view(memory.dtype).reshape(offsets.shape)
 
@@ -318,4 +331,27 @@ def _intrinsic(thread: _Thread, node: Node) -> Array | None:
         return np.concatenate([thread.value(s) for s in node.src])[list(node.arg[1])]
     if name == "dot":
         return dot_of(node.arg).meaning(*(thread.value(s) for s in node.src))
-    raise ValueError(f"no intrinsic {name!r} here; there are barrier, dot, prefetch and shuffle")
+    if name == "mma":
+        return matrix_of(node.arg).meaning(*(thread.value(s) for s in node.src))
+    if name == "tile_read":
+        memory, offsets = _tile(thread, node, node.dtype)
+        return to_compute(node.dtype, memory[offsets].view(node.dtype.storage).reshape(-1))
+    if name == "tile_write":
+        value = node.src[3]
+        memory, offsets = _tile(thread, node, value.dtype)
+        stored = from_compute(value.dtype, thread.value(value))
+        memory[offsets] = stored.view(memory.dtype).reshape(offsets.shape)
+        return None
+    raise ValueError(
+        f"no intrinsic {name!r} here; there are barrier, dot, mma, prefetch, shuffle, tile_read "
+        "and tile_write"
+    )
+
+
+def _tile(thread: _Thread, node: Node, dtype: DType) -> tuple[np.ndarray, np.ndarray]:
+    """(memory, offsets of the elements) of a tile, whose rows are a stride apart."""
+    buffer, offset, stride = node.src[:3]
+    rows, columns = node.arg[1:]
+    lanes = np.arange(columns) * _elements(buffer, dtype)
+    starts = np.arange(rows)[:, None] * int(thread.value(stride))
+    return thread.elements(buffer, offset, dtype, (starts + lanes).reshape(-1))

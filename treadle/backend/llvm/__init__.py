@@ -7,8 +7,8 @@ from functools import cache
 
 from treadle import host
 from treadle.backend.base import TWO_PRODUCTS, Backend, Target
+from treadle.backend.llvm import dots, tiles
 from treadle.backend.llvm.compile import Library, compiler
-from treadle.backend.llvm.dots import dot_features
 from treadle.backend.llvm.pool import Pool, ProgramBuilder
 from treadle.backend.llvm.render import render
 from treadle.ir.dtype import TENSOR_DTYPES
@@ -61,6 +61,15 @@ def vector_registers(features: str) -> tuple[int, int]:
     return next((VECTORS[name] for name in VECTORS if name in present(features)), (0, 16))
 
 
+def instructions(features: str) -> frozenset[str]:
+    """Which dot and matrix instructions there are, from LLVM's list of features."""
+    found = present(features)
+    table = {**dots.FEATURES, **tiles.FEATURES}
+    return frozenset(
+        name for needed, names in table.items() if found.issuperset(needed) for name in names
+    )
+
+
 def _target() -> Target:
     vector_bytes, registers = vector_registers(compiler().features)
     return Target(
@@ -75,7 +84,7 @@ def _target() -> Target:
         cache_bytes=host.cache_bytes(),
         threads=host.threads(),
         dtypes=frozenset(dtype.name for dtype in TENSOR_DTYPES),
-        intrinsics=dot_features(compiler().features) | {"prefetch", "shuffle"},
+        intrinsics=instructions(compiler().features) | {"prefetch", "shuffle"},
     )
 
 

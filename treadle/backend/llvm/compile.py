@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from treadle import extras
+from treadle import extras, host
 
 CODEGEN_LEVEL = 1  # 0 compiles 2.7 times faster and runs up to 8 times slower; 2 buys nothing
 PASSES = ("always_inliner", "sroa", "simplify_cfg")
@@ -26,7 +26,7 @@ class Compiler:
         self.llvm.initialize_native_target()
         self.llvm.initialize_native_asmprinter()
         self.cpu: str = self.llvm.get_host_cpu_name()
-        self.features: str = self.llvm.get_host_cpu_features().flatten()
+        self.features = usable(self.llvm.get_host_cpu_features().flatten())
         target = self.llvm.Target.from_triple(self.llvm.get_process_triple())
         self.machine = target.create_target_machine(
             cpu=self.cpu,
@@ -72,6 +72,13 @@ class Compiler:
         module = self.llvm.parse_assembly(text)
         module.triple = self.triple
         return str(self.machine.emit_assembly(module))
+
+
+def usable(features: str) -> str:
+    """LLVM's list of a processor's features without those that this process may not use."""
+    if "+amx-tile" in features.split(",") and not host.ask_for_tiles():
+        return features.replace("+amx-", "-amx-")
+    return features
 
 
 class Library:

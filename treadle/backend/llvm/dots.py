@@ -19,14 +19,6 @@ _NAMES = {
 LEAST, MOST = 4, 16  # lanes of a sum that an instruction has
 
 
-def dot_features(features: str) -> frozenset[str]:
-    """Which dot instructions there are, from LLVM's list of features."""
-    present = {word[1:] for word in features.split(",") if word.startswith("+")}
-    return frozenset(
-        name for needed, names in FEATURES.items() if present.issuperset(needed) for name in names
-    )
-
-
 def dot(body: Body, instruction: Dot, lanes: int, operands: list[str]) -> str:
     """Write the sum after a dot instruction; the name of its value. Lanes that no instruction has
     are done in pieces, or beside others that nobody reads."""

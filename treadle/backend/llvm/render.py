@@ -16,6 +16,7 @@ from functools import cache
 from math import gcd
 
 from treadle.backend.base import Function
+from treadle.backend.llvm import tiles
 from treadle.backend.llvm.dots import dot
 from treadle.backend.llvm.masks import known_lanes
 from treadle.backend.llvm.spell import (
@@ -34,6 +35,7 @@ from treadle.ir import ops
 from treadle.ir.decompose import decompose
 from treadle.ir.dots import dot_of
 from treadle.ir.dtype import DType, bfloat16, index
+from treadle.ir.matrix import matrix_of
 from treadle.ir.node import Node, toposort
 from treadle.ir.ops import Op
 
@@ -542,5 +544,18 @@ def _intrinsic(body: _Body, node: Node) -> None:
     elif name == "dot":
         operands = [body.names[s] for s in node.src]
         body.names[node] = dot(body, dot_of(node.arg), node.dtype.lanes, operands)
+    elif name == "mma":
+        operands = [body.names[s] for s in node.src]
+        body.names[node] = tiles.multiply(body, matrix_of(node.arg), operands)
+    elif name in ("tile_read", "tile_write"):
+        buffer, offset, stride, *value = node.src
+        address, apart = body.address(buffer, offset), body.names[stride]
+        if value:
+            tiles.write(body, node, address, apart, body.names[value[0]])
+        else:
+            body.names[node] = tiles.read(body, node, address, apart)
     else:
-        raise ValueError(f"the CPU has no intrinsic {name!r}; it has dot, prefetch and shuffle")
+        raise ValueError(
+            f"the CPU has no intrinsic {name!r}; it has dot, mma, prefetch, shuffle, tile_read and "
+            "tile_write"
+        )
