@@ -16,9 +16,12 @@ from treadle.kernel.dot import Inside
 from treadle.kernel.join import Join
 from treadle.kernel.kernel import TAILS, Kernel, ScheduleError, Stmt, loads
 from treadle.kernel.layout import ROOT
+from treadle.kernel.mma import Mma
+from treadle.kernel.pad import Pad
 from treadle.kernel.retile import Detach, Fission, StageStore, Subtotal
 from treadle.kernel.sieve import Sieve
 from treadle.kernel.stage import Keep, Stage, stage_name
+from treadle.kernel.transpose import Transpose
 from treadle.kernel.trim import Trim
 
 Pick = Callable[[Sequence[Any]], Any]
@@ -89,7 +92,7 @@ class Choices:
             self.fresh,
             scope,
             self.pick(((), layout)),
-            block=self.pick((0, 0, 4)) if scope == ROOT else 0,
+            block=self.pick((0, 0, 4)),
             group=self.pick((None, None, group)),
             cast=self.pick(("", "", "float32", "int32")),
         )
@@ -128,6 +131,9 @@ VERBS: Mapping[str, Callable[[Choices], Action]] = {
     "bound": lambda c: Bound(c.leaf, c.leaf, c.pick((1, 2, 4))),
     "trim": lambda c: Trim(c.leaf),
     "mma": lambda c: Inside(c.statement.name, c.leaf),
+    "mma of tiles": lambda c: Mma(c.statement.name, (c.leaf, c.leaf, c.leaf)),
+    "pad": lambda c: Pad(c.leaf, c.pick(SIZES)),
+    "transpose": lambda c: Transpose(c.statement.name, c.leaf, c.leaf),
     "sieve": lambda c: Sieve(c.leaf, c.leaf),
 }
 USUAL = ("split", "split", "unroll", "vector", "stage", "detach", "tail", "reorder", "grid")

@@ -48,11 +48,12 @@ from treadle.kernel.actions import (
 )
 from treadle.kernel.build import build
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
-from treadle.kernel.gpu import Mma, Persist, Skew, Snake
+from treadle.kernel.gpu import Persist, Skew, Snake
 from treadle.kernel.gpu import check as check_gpu
 from treadle.kernel.kernel import ScheduleError
 from treadle.kernel.layout import _require_inside, layouts
 from treadle.kernel.lower import lower
+from treadle.kernel.mma import Mma
 from treadle.kernel.retile import Detach, StageStore, Subtotal
 from treadle.kernel.stage import Keep, Stage
 
@@ -412,7 +413,12 @@ REFUSED = [
         "is counted from io already; split io before",
     ),
     ("subtotal", matmul(4, 4, 4), [Subtotal("add0", "j")], "both inside and outside of j"),
-    ("mma", matmul(4, 4, 4), [Mma("add0", ("i", "j", "k"))], "mma is for GPU targets"),
+    (
+        "mma",
+        matmul(4, 4, 4),
+        [Mma("add0", ("i", "j", "k"))],
+        "sums no products for which CPU has a matrix instruction",
+    ),
     ("persist", matmul(4, 4, 4), [Persist(4)], "persist is for GPU targets"),
     ("snake", matmul(4, 4, 4), [Snake("i")], "i is loop, not unrolled"),
 ]

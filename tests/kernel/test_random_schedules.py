@@ -31,6 +31,7 @@ from test_trim import shifted
 from treadle.ir import index, ops
 from treadle.ir.dots import DOTS
 from treadle.ir.dtype import bfloat16, int8, to_compute, uint8
+from treadle.ir.matrix import MATRICES
 from treadle.ir.node import Node, toposort
 from treadle.ir.verify import verify
 from treadle.kernel.actions import Action, apply
@@ -41,12 +42,14 @@ from treadle.kernel.kernel import Kernel, ScheduleError
 from treadle.kernel.lower import lower
 from treadle.kernel.schedule_text import parse_actions, show_actions
 
-TARGET = replace(CPU, intrinsics=frozenset(dot.feature for dot in DOTS) | {"shuffle", "prefetch"})
+INSTRUCTIONS = frozenset(instruction.feature for instruction in (*DOTS, *MATRICES))
+TARGET = replace(CPU, intrinsics=INSTRUCTIONS | {"shuffle", "prefetch"})
 SIZE = index.variable("n", 0, 64)
 KERNELS = {
     "matmul": matmul(5, 7, 6),
     "transposed": matmul(9, 17, 8, right=True),
     "bfloat16": matmul(5, 9, 8, right=True, dtype=bfloat16),
+    "tiles": matmul(20, 18, 40, dtype=bfloat16),
     "int8": integers(4, 8, 8, uint8, int8),
     "convolution": convolution(1, 2, 5, 3, 3, pad=1),
     "strided": convolution(2, 2, 6, 3, 3, pad=1, stride=2),

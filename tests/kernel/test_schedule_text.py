@@ -25,11 +25,12 @@ from treadle.kernel.actions import (
 from treadle.kernel.bound import Bound
 from treadle.kernel.build import build
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
-from treadle.kernel.gpu import Mma, Occupancy, Persist, Skew, Snake
+from treadle.kernel.gpu import Occupancy, Persist, Skew, Snake
 from treadle.kernel.gpu import check as check_gpu
 from treadle.kernel.interpret import interpret
 from treadle.kernel.kernel import ScheduleError
 from treadle.kernel.lower import lower
+from treadle.kernel.mma import Mma
 from treadle.kernel.retile import Detach, Fission, StageStore, Subtotal
 from treadle.kernel.schedule_text import parse_actions, show_actions
 from treadle.kernel.stage import Keep, Stage

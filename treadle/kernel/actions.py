@@ -519,7 +519,8 @@ class Hint:
 
 @dataclass(frozen=True)
 class Prefetch:
-    """Asks for what a statement reads of a buffer some iterations of a leaf before it does.
+    """Asks for what a statement reads of a buffer, or writes to it, some iterations of a leaf
+    before it does.
 
     past_caches: what is read is not wanted again soon, and leaves the outer caches to others.
     """
@@ -541,8 +542,9 @@ class Prefetch:
             raise ScheduleError(f"{kernel.target.name} has no prefetch")
         if leaf.name not in statement.order or leaf.kind not in ("loop", "grid"):
             raise ScheduleError(f"{leaf.name} is no loop around {statement.name}")
-        if not any(memory_name(load.src[0]) == self.buffer for load in loads(statement)):
-            raise ScheduleError(f"{statement.name} does not read {self.buffer}")
+        touched = [*statement.targets, *(load.src[0] for load in loads(statement))]
+        if not any(memory_name(buffer) == self.buffer for buffer in touched):
+            raise ScheduleError(f"{statement.name} does not touch {self.buffer}")
         if self.ahead < 1:
             raise ScheduleError("it must look ahead by at least 1")
         wish = (self.buffer, leaf.name, self.ahead, self.past_caches)

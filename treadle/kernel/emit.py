@@ -67,6 +67,7 @@ class Emitter:
         self.group: Leaf | None = None  # the leaf whose steps are inside an instruction now
         self.members = 0  # how many of its steps exist
         self.groups: dict[tuple[Node, int], Node] = {}  # (value, members) -> its group
+        self.tile: tuple[Leaf, ...] = ()  # the leaves that are inside a matrix instruction now
         # by kernel node: the leaves that its value depends on now, and their fields of the state
         self.info: dict[Node, tuple[int, int]] = {}
         self.closure: dict[

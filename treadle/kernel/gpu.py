@@ -1,4 +1,4 @@
-"""Actions that only an emitter for GPUs acts on: matrix instructions and how pipelines run.
+"""Actions that only an emitter for GPUs acts on: how pipelines of matrix instructions run.
 
 They change no meaning: the kernel records them, checked against the statement and the target, and
 `check` judges the whole list at the end. Source of the preconditions: what the instructions of
@@ -17,7 +17,6 @@ from treadle.kernel.kernel import Kernel, ScheduleError, Stmt, home, loads
 from treadle.kernel.layout import layouts
 
 WARPGROUP = 128  # threads that issue one matrix instruction
-MMA_ROWS, MMA_SUM, MMA_COLUMNS = 64, 16, 256  # m, k and the greatest n
 SWIZZLED_ROW = 128  # bytes of a row in a swizzled tile
 BOX_ROWS = 256  # rows that the copy engine takes at once, at most
 
@@ -25,52 +24,6 @@ BOX_ROWS = 256  # rows that the copy engine takes at once, at most
 def _require_gpu(kernel: Kernel, what: str) -> None:
     if kernel.target.kind != "gpu":
         raise ScheduleError(f"{what} is for GPU targets; {kernel.target.name} is none")
-
-
-@dataclass(frozen=True)
-class Mma:
-    """Computes the leaves (m, n, k) of a sum of products by one matrix instruction. inflight: how
-    many of its groups may still run when the next begins."""
-
-    statement: str
-    leaves: tuple[str, str, str]
-    inflight: int = 0
-
-    def __str__(self) -> str:
-        inflight = f" inflight {self.inflight}" if self.inflight else ""
-        return f"mma {self.statement}: {', '.join(self.leaves)}{inflight}"
-
-    def __call__(self, kernel: Kernel) -> Kernel:
-        _require_gpu(kernel, "mma")
-        if "mma" not in kernel.target.intrinsics:
-            raise ScheduleError(f"{kernel.target.name} has no matrix instruction")
-        statement = kernel.statement(self.statement)
-        m, n, k = (kernel.leaf(name) for name in self.leaves)
-        for leaf in (m, n, k):
-            if leaf.name not in statement.order:
-                raise ScheduleError(f"{leaf.name} is no leaf of {self.statement}")
-            if kernel.step(leaf.name) != 1:
-                raise ScheduleError(f"{leaf.name} is not the innermost part of its range")
-        if k.name not in statement.reduced or {m.name, n.name} & statement.reduced:
-            raise ScheduleError(f"{k.name} must be summed over, {m.name} and {n.name} must not")
-        if m.extent != MMA_ROWS or k.extent != MMA_SUM:
-            raise ScheduleError(f"the instruction takes m = {MMA_ROWS} and k = {MMA_SUM}")
-        if not isinstance(n.extent, int) or n.extent % 8 or n.extent > MMA_COLUMNS:
-            raise ScheduleError(f"n must be a multiple of 8 up to {MMA_COLUMNS}")
-        _require_product(statement)
-        kernel = kernel.with_leaves(*(replace(leaf, kind="mma") for leaf in (m, n, k)))
-        changed = replace(statement, mma=self.leaves, inflight=self.inflight)
-        return kernel.with_statement(changed).arranged()
-
-
-def _require_product(statement: Stmt) -> None:
-    value = statement.values[0]
-    if statement.monoid != "add" or value.op is not ops.MUL or value.dtype.name != "float32":
-        raise ScheduleError(f"{statement.name} is no sum of products in float32")
-    for factor in value.src:
-        load = factor.src[0] if factor.op is ops.CAST else factor
-        if load.op is not ops.LOAD or load.dtype.name not in ("bfloat16", "float16"):
-            raise ScheduleError("each factor must be a bfloat16 or float16 element, widened")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from treadle.backend.base import Target
 from treadle.ir import index
-from treadle.kernel import blocks, contraction, stream, windows
+from treadle.kernel import blocks, contraction, matrices, stream, windows
 from treadle.kernel.actions import (
     Action,
     Hint,
@@ -84,7 +84,9 @@ def _choose(plan: Plan) -> None:
     if found is not None:
         few = stream.few_rows(plan, found, lanes)
         if not few:
-            contraction.schedule(plan, found)
+            tiled = matrices.choose(plan, found)
+            if tiled is None or not plan.attempt(lambda: matrices.schedule(plan, found, tiled)):
+                contraction.schedule(plan, found)
             return
         plan.do(unroll(*few))
     if found is None and stream.rows_at_once(plan, lanes):

@@ -110,6 +110,7 @@ class Stmt:
     mma: the leaves (m, n, k) that a matrix instruction computes; inflight: its groups left running;
     skew: iterations of the loop by which the statement runs late. prefetch: (buffer, leaf, n, past
     the caches or not): what is read of the buffer n iterations of the leaf later is asked for now.
+    turned: the unrolled leaf along which a copy writes vectors, where it reads them along another.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Stmt:
     inflight: int = 0
     skew: int = 0
     prefetch: tuple[tuple[str, str, int, bool], ...] = ()
+    turned: str = ""
 
     @property
     def is_store(self) -> bool:

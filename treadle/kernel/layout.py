@@ -142,6 +142,9 @@ def _layout(kernel: Kernel, name: str, places: list[tuple[Node, ...]], writer: S
     extents = [extent for _, extent in spans]
     written = [kernel.over_ranges(i).free for i in in_groups(scratch.group, writer.index)]
     blocks = _cut_in_blocks(scratch, cut, extents)
+    if blocks is not None:
+        inside = (index.mod(place[cut], blocks[1]) for place in places)
+        places = [(*p[:cut], i, *p[cut + 1 :]) for p, i in zip(places, inside)]
     strides: list[Extent] = [0] * rank
     step: Extent = 1
     for d, outer in zip(order[::-1], (*order[-2::-1], None)):

@@ -23,6 +23,7 @@ from treadle.kernel.actions import require_repeatable
 from treadle.kernel.emit import Scope, constant
 from treadle.kernel.kernel import Extent, Kernel, Leaf, Range, ScheduleError, Stmt, exact
 from treadle.kernel.layout import Layout, layouts, root_buffers
+from treadle.kernel.mma import require_tiles_apart
 from treadle.kernel.statements import Body, Plan, StatementEmitter
 from treadle.kernel.tree import Loop, Phase, phases, require_within_phases
 
@@ -50,13 +51,11 @@ def _require_cpu(kernel: Kernel) -> None:
     for owner in kernel.ranges.values():
         if owner.tail == "shift":  # loops may have been exchanged since
             require_repeatable(kernel, owner)
-    for statement in kernel.statements:
-        if statement.mma:
-            raise ScheduleError(f"{statement.name} needs a matrix instruction: no CPU has that")
     for scratch in kernel.scratch.values():
         if scratch.scope == "shared":
             raise ScheduleError(f"{scratch.name} is shared by a block: a CPU has no blocks")
     require_within_phases(kernel)
+    require_tiles_apart(kernel)
 
 
 def _inexact(owner: Range, outside: str, inside: str) -> ScheduleError:
@@ -87,6 +86,7 @@ class _Walker(StatementEmitter):
         self.tiles = {
             r.name: self._tile_leaf(r) for r in kernel.ranges.values() if not exact(kernel, r)
         }
+        self.matrices = frozenset(name for s in kernel.statements for name in s.mma)
 
     def _tile_leaf(self, owner: Range) -> Leaf | None:
         """The innermost loop of an inexact range: above it whole tiles are counted. What depends on
@@ -185,6 +185,8 @@ class _Walker(StatementEmitter):
         limit = self.limits.get(owner.name)
         if leaf.kind == "vector":
             self._in_vector(owner, leaf, limit, body)
+        elif leaf.name in self.matrices:
+            self._in_tile(owner, leaf, body)
         elif leaf.kind == "mma":
             self._in_group(owner, leaf, limit, body)
         elif leaf.kind == "unroll":
@@ -362,6 +364,12 @@ class _Walker(StatementEmitter):
         self.group, self.members = leaf, members
         self._open(owner, leaf, body)
         self.group = None
+
+    def _in_tile(self, owner: Range, leaf: Leaf, body: Body) -> None:
+        """The body once, for all points of a leaf that is inside a matrix instruction."""
+        self.tile = (*self.tile, leaf)
+        self._open(owner, leaf, body)
+        self.tile = self.tile[:-1]
 
     def _inner_now(self, owner: Range) -> Node:
         """The position inside the tile with unrolled leaves as the numbers that they are."""

@@ -48,7 +48,7 @@ class Detach:
         if not readers or writer.is_store:
             raise ScheduleError(f"nothing inside {self.at} reads what {writer.name} computes")
         for reader in readers:
-            if kept(reader) != results:
+            if set(kept(reader)) != set(results):
                 raise ScheduleError(f"{reader.name} does not run under the loops of the tile")
         tile = _Tile(kernel, self.name, results[len(prefix) :])
         targets, mapping, scratch = self._copies(kernel, writer)
@@ -82,9 +82,8 @@ class Detach:
             if name in kernel.scratch:
                 raise ScheduleError(f"there is a scratch buffer called {name!r} already")
             node = Node(ops.ARG, target.dtype, (), (name, target.shape))
-            scratch[name] = Scratch(name, node)
-            if self.at == ROOT:
-                scratch[name] = replace(scratch[name], scope=ROOT)
+            scope = ROOT if self.at == ROOT else "thread"
+            scratch[name] = Scratch(name, node, scope, kernel.scratch[target.arg[0]].layout)
             targets.append(node)
             old = Node(ops.LOAD, target.dtype, (target, *writer.index), axes)
             mapping[old] = Node(ops.LOAD, target.dtype, (node, *writer.index), axes)

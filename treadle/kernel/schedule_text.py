@@ -12,6 +12,7 @@
     prefetch arg1 in add1 along i 1 nontemporal     join k, k2
     fission add0 at jo as s               bound sk at jo in 64
     trim n                                sieve m by k
+    transpose copy_panel: panel1v, panel0v                      pad i 16
 
 Empty lines do not count, nor what follows a `#` after a space.
 """
@@ -26,18 +27,21 @@ from treadle.kernel.actions import Action, Fuse, Hint, Kind, Place, Prefetch, Re
 from treadle.kernel.bound import Bound
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
 from treadle.kernel.dot import Inside
-from treadle.kernel.gpu import Mma, Occupancy, Persist, Skew, Snake
+from treadle.kernel.gpu import Occupancy, Persist, Skew, Snake
 from treadle.kernel.join import Join
 from treadle.kernel.kernel import SCOPES, ScheduleError
+from treadle.kernel.mma import Mma
+from treadle.kernel.pad import Pad
 from treadle.kernel.retile import Detach, Fission, StageStore, Subtotal
 from treadle.kernel.sieve import Sieve
 from treadle.kernel.stage import Keep, Stage
+from treadle.kernel.transpose import Transpose
 from treadle.kernel.trim import Trim
 
 _VERBS = (
-    "bound, cooperate, detach, fission, fuse, grid, hint, join, keep, local, mma, occupancy, "
-    "persist, place, prefetch, reorder, sieve, skew, snake, split, stage, subtotal, tail, trim, "
-    "unroll, vector"
+    "bound, cooperate, detach, fission, fuse, grid, hint, join, keep, local, mma, occupancy, pad, "
+    "persist, place, prefetch, reorder, sieve, skew, snake, split, stage, subtotal, tail, "
+    "transpose, trim, unroll, vector"
 )
 _NAME = r"\w+"
 _LIST = r"\w+(?:, *\w+)*"
@@ -167,10 +171,12 @@ _FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
         (rf"detach ({_NAME}) at ({_NAME}) as ({_NAME})", Detach),
         (rf"bound ({_NAME}) at ({_NAME}) in (\d+)", lambda a, b, n: Bound(a, b, int(n))),
         (rf"trim ({_NAME})", Trim),
+        (rf"transpose ({_NAME}): *({_NAME}), *({_NAME})", Transpose),
         (rf"fission ({_NAME}) at ({_NAME}) as ({_NAME})", Fission),
         (rf"subtotal ({_NAME}) at ({_NAME})", Subtotal),
         (rf"mma ({_NAME}): *({_LIST})(?: inflight (\d+))?", _mma),
         (rf"sieve ({_NAME}) by ({_NAME})", Sieve),
+        (rf"pad ({_NAME}) (\d+)", lambda name, n: Pad(name, int(n))),
         (rf"skew ({_NAME}) (\d+)", lambda name, n: Skew(name, int(n))),
         (r"persist (\d+)", lambda n: Persist(int(n))),
         (r"occupancy (\d+)", lambda n: Occupancy(int(n))),

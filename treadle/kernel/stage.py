@@ -207,8 +207,8 @@ def _check_scratch(kernel: Kernel, stage: Stage) -> None:
     gpu_only = stage.pad or stage.swizzle or stage.copy != "plain" or stage.producer
     if kernel.target.kind != "gpu" and (gpu_only or stage.depth != 1):
         raise ScheduleError(f"pad, swizzle, copy, depth, producer are not for {kernel.target.name}")
-    if stage.block and (stage.scope != ROOT or stage.block < 0):
-        raise ScheduleError("what lies in blocks lives in scope root")
+    if stage.block < 0:
+        raise ScheduleError("a block has a size of at least 1")
     if stage.group and (stage.group[1] < 2 or not stage.layout):
         raise ScheduleError("group names an axis and a size of at least 2, and needs a layout")
     if stage.depth < 1:

@@ -18,9 +18,10 @@ from treadle.ir.dtype import DType, bool_, void
 from treadle.ir.monoid import find, places
 from treadle.ir.node import Node, toposort
 from treadle.kernel.dot import dot_for, narrow_factors
-from treadle.kernel.emit import Emitter, constant
+from treadle.kernel.emit import constant
 from treadle.kernel.kernel import Kernel, Leaf, ScheduleError, Stmt, memory_name
 from treadle.kernel.layout import Layout
+from treadle.kernel.tile_values import TileEmitter
 
 Body = Callable[[], None]
 
@@ -40,12 +41,13 @@ class Plan:
     prefetched: tuple[tuple[Node, Node, bool], ...] = ()  # (buffer, offset, past the caches)
 
 
-class StatementEmitter(Emitter):
+class StatementEmitter(TileEmitter):
     """Emits statements; `lower.py` walks the loops around them."""
 
     def __init__(self, kernel: Kernel, layout: dict[str, Layout], roots: dict[str, Node]) -> None:
         super().__init__(kernel, layout, roots)
         self.partials: dict[str, Node] = {}  # scratch buffer -> the DEFINE of partial accumulators
+        self.square: list[Node] = []  # vectors of a square that is being copied
 
     def leaf(self, leaf: Leaf, body: Body) -> None:
         """The body for every value of a leaf."""
@@ -70,9 +72,8 @@ class StatementEmitter(Emitter):
             offset = self.layouts[target.arg[0]].inside(offset)
             self.prepare([offset])
         guard = values.pop() if guards else None
-        plan = Plan(
-            statement, values, offset, guard, prefetched=self._prefetched(statement, values)
-        )
+        asked = self._prefetched(statement, values, offset) if statement.prefetch else ()
+        plan = Plan(statement, values, offset, guard, prefetched=asked)
         if not statement.reduced:
             return plan
         accumulators = 1
@@ -100,22 +101,27 @@ class StatementEmitter(Emitter):
         return plan
 
     def _prefetched(
-        self, statement: Stmt, values: Sequence[Node]
+        self, statement: Stmt, values: Sequence[Node], offset: Node
     ) -> tuple[tuple[Node, Node, bool], ...]:
         """(buffer, offset, past the caches) of what is to be asked for beside each execution."""
         found: list[tuple[Node, Node, bool]] = []
-        reads = [n for n in toposort(values) if n.op is ops.READ] if statement.prefetch else []
+        places = [n.src[:2] for n in toposort(values) if n.op is ops.READ]
+        if statement.is_store:
+            places.append((statement.targets[0], offset))
         for buffer, name, ahead, past_caches in statement.prefetch:
             node = self.kernel.leaves[name].node
-            for read in reads:
-                if memory_name(read.src[0]) == buffer and node.op is ops.RANGE:
-                    later = index.substitute(read.src[1], {node: index.add(node, ahead)})
-                    found.append((read.src[0], later, past_caches))
+            for accessed, place in places:
+                if memory_name(accessed) == buffer and node.op is ops.RANGE:
+                    later = index.substitute(place, {node: index.add(node, ahead)})
+                    found.append((accessed, later, past_caches))
         self.prepare([offset for _, offset, _ in found])
         return tuple(found)
 
     def _prefetch(self, plan: Plan) -> None:
+        inside = (*self.tile, *(() if self.group is None else (self.group,)))
         for buffer, offset, past_caches in plan.prefetched:
+            offset = index.substitute(offset, {leaf.node: 0 for leaf in inside})
+            self.prepare([offset])
             if self.vector is not None:
                 offset, _ = self.stride(offset, self.vector)
             place = (self.buffer(buffer), self.value(offset))
@@ -129,6 +135,8 @@ class StatementEmitter(Emitter):
         self._prefetch(plan)
         if plan.statement.is_store:
             self._store(plan)
+        elif self.tile and plan.statement.monoid is None:
+            self.copy_tile(plan.statement.targets[0], plan.offset, plan.values[0])
         elif self.group is not None and plan.statement.monoid is None:
             first = index.substitute(plan.offset, {self.group.node: 0})
             self.prepare([first])
@@ -186,6 +194,9 @@ class StatementEmitter(Emitter):
             return
         assert isinstance(leaf.extent, int)
         value = self.splat(value, leaf.extent, len(self.scopes) - 1)
+        if plan.statement.turned:
+            self._write_turned(plan, leaf, place, value)
+            return
         first, step = self.stride(place, leaf)
         if step == value.dtype.itemsize // buffer.dtype.itemsize:
             self.append(Node(ops.WRITE, value.dtype, (buffer, self.value(first), value)))
@@ -194,6 +205,43 @@ class StatementEmitter(Emitter):
             part = self.append(Node(ops.LANE, value.dtype.scalar, (value,), lane))
             offset = self.at_lane(place, lane)
             self.append(Node(ops.WRITE, part.dtype, (buffer, offset, part)))
+
+    def _write_turned(self, plan: Plan, read: Leaf, place: Node, value: Node) -> None:
+        """Once all vectors of a square are there, writes it along the other leaf."""
+        self.square.append(value)
+        if len(self.square) < value.dtype.lanes:
+            return
+        write = self.kernel.leaves[plan.statement.turned]
+        buffer = self.buffer(plan.statement.targets[0])
+        first, step = self.stride(place, write)
+        if step != value.dtype.itemsize // buffer.dtype.itemsize:
+            raise ScheduleError(f"what is written along {write.name} does not lie side by side")
+        for lane, row in enumerate(self._transposed(self.square)):
+            offset = index.substitute(first, {read.node: lane})
+            self.prepare([offset])
+            self.append(Node(ops.WRITE, row.dtype, (buffer, self.value(offset), row)))
+        self.square = []
+
+    def _transposed(self, rows: list[Node]) -> list[Node]:
+        """A square of vectors, turned: blocks off the diagonal change places, large ones first."""
+        size = len(rows)
+        half = size // 2
+        while half:
+            low = tuple(n if not n & half else size + n - half for n in range(size))
+            high = tuple(n + half if not n & half else size + n for n in range(size))
+            rows = [
+                self.append(
+                    Node(
+                        ops.INTRINSIC,
+                        row.dtype,
+                        (rows[n & ~half], rows[n | half]),
+                        ("shuffle", high if n & half else low),
+                    )
+                )
+                for n, row in enumerate(rows)
+            ]
+            half //= 2
+        return rows
 
     # ---- reductions ------------------------------------------------------------------------------
     def _inside(self, statement: Stmt) -> list[Leaf]:
@@ -218,6 +266,8 @@ class StatementEmitter(Emitter):
         if rolled:  # in a rolled tail all partial accumulators are the first one
             offset = index.substitute(offset, rolled)
             self.prepare([offset])
+        if self.tile:
+            return self.tile_place(offset)
         if self.vector is None or self.vector.name in plan.statement.reduced:
             return self.value(offset), plan.lanes
         first, step = self.stride(offset, self.vector)
@@ -269,7 +319,9 @@ class StatementEmitter(Emitter):
                 held = self.append(Node(ops.READ, buffer.dtype.vec(lanes), (buffer, offset)))
             old.append(held)
         depth = len(self.scopes) - 1
-        if self.group is not None:
+        if self.tile:
+            new = [self.products(statement, plan.values[0], old[0])]
+        elif self.group is not None:
             new = [self._dot(plan, old[0], lanes, depth)]
         elif _is_product(statement):
             factors = [self.splat(self.value(f), lanes, depth) for f in plan.values[0].src]
