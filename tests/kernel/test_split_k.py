@@ -50,7 +50,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
         ((8, 16, 3, 6, 3), "split n: nb | ni(3)"),  # some rows of an image at a time
         ((1, 16, 4, 16, 2), "split n: ng | nb(1) | ni(1)"),  # those of the only image
         ((4, 16, 2, 8, 3, 1), "stage arg2 at nb as patch"),  # a border of zeros
-        ((8, 16, 2, 5, 3, 1), "trim n"),  # rows of it are left out
+        ((12, 16, 2, 5, 3, 1), "trim n"),  # rows of it are left out
         ((4, 4, 1, 12, 3), "split o: oo | ov(16)"),  # lanes along the sum
     ],
 )
@@ -73,6 +73,8 @@ def test_only_long_sums_with_few_results_are_cut() -> None:
         filter_gradient(8, 512, 512, 14, 3),  # it does not hold the results
         convolution(8, 64, 56, 64, 3),  # nor these
         convolution(1, 512, 7, 512, 3, pad=1),  # packing would cost as much as the products
+        convolution(1, 1024, 7, 512, 3, pad=1),
+        convolution(8, 512, 7, 512, 3, pad=1),
         matmul(64, 512, 65536),  # the panels of one range are packed in blocks
     ):
         assert "cooperate" not in show_actions(heuristic(build(root, CPU), CPU))

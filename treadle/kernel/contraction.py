@@ -55,7 +55,7 @@ RESTS = 16  # times at most that it counts: it is compiled once, but entered eac
 MASKED = 1.2  # what masks on the vectors of both factors cost
 GUARDED = 1.8  # what a factor costs whose vectors are read under a guard
 CUT_STEPS = 4096  # of a sum: the panels of shorter ones stay in the second cache
-CUT_ROWS = 128  # rows for which packing a panel in every call is little beside the products
+CUT_ROWS = 128  # for which packing a panel in every call is little beside the products
 ADDED = 2.0  # cycles to add a vector of a sum's parts to another
 ALONE = 16.0  # what a factor costs that is gathered at every use
 
@@ -102,7 +102,7 @@ def schedule(plan: Plan, contraction: Contraction) -> None:
 def _choices(plan: Plan, contraction: Contraction) -> Iterator[Choice]:
     cut = _cut(plan, contraction)
     sides = (contraction, contraction.turned())
-    dear = [side for side in sides if points(plan.kernel, side.rows) >= CUT_ROWS] if cut else []
+    dear = [side for side in sides if cut and _packs_little(plan, side)]
     for side in dear or sides:
         for lanes in (name for name in side.columns if not in_steps(plan.kernel, name)):
             for row in side.rows:
@@ -122,6 +122,14 @@ def _cut(plan: Plan, contraction: Contraction) -> Cut | None:
     if len(summed) == 1 or any(map(is_narrow, factors)) or elements < 2 * room or steps < CUT_STEPS:
         return None
     return find_cut(plan, contraction.outputs, summed, steps * room // elements, 2 * room)
+
+
+def _packs_little(plan: Plan, side: Contraction) -> bool:
+    """Whether packing panels in every call is little beside the products, and neither factor stays
+    in the second cache by itself. (A cut keeps panels from being packed once for all calls.)"""
+    room = plan.target.cache_bytes[1] // 4 // side.statement.values[0].dtype.itemsize
+    smaller = min(sum(map(_elements, factor)) for factor in (side.first, side.second))
+    return smaller >= room and points(plan.kernel, side.rows) >= CUT_ROWS
 
 
 def _outer_choice(
