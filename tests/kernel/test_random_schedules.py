@@ -122,6 +122,7 @@ def test_a_random_schedule_is_refused_or_right(name: str, data: st.DataObject) -
         ("n x 5", "detach store0 at i as t"),
         ("adjoint", "sieve l by j\ndetach add0 at jq as t\nfuse i, jq: a"),
         ("strided", "join n, o"),
+        ("row sum", "cooperate j tasks a\ncooperate a tasks b"),
         ("adjoint", "sieve l by j\nsplit lq: a | b(16)\nvector jr"),
         ("matmul", "split j: a | b(16)\nsplit i: c | d(5)\ntail b shift\ndetach add0 at c as t"),
         ("matmul", "split j: a | b(4)\nvector b\ndetach add0 at a as t\ntail b shift"),

@@ -114,6 +114,8 @@ class CooperateTasks:
         loads: list[Node] = []
         for target in statement.targets:
             name = f"{target.arg[0]}_tasks"
+            if name in scratch:
+                raise ScheduleError(f"{statement.name} has been cut in tasks already")
             shape = (leaf.extent, *target.shape)
             part = Node(ops.ARG, target.dtype, (), (name, shape))
             scratch[name] = Scratch(name, part, scope="root")

@@ -318,6 +318,8 @@ class Subtotal:
         scratch = dict(kernel.scratch)
         for target in whole.targets:
             name = f"{target.arg[0]}_sub"
+            if name in scratch:
+                raise ScheduleError(f"{whole.name} has a subtotal already")
             node = Node(ops.ARG, target.dtype, (), (name, target.shape))
             scratch[name] = Scratch(name, node)
             targets.append(node)

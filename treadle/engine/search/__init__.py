@@ -2,6 +2,7 @@
 
     moves.py     the lists of actions that are one step away from a list
     steps.py     what a step is: actions that are of use together
+    nearer.py    those that bring data nearer
     cost.py      what a scheduled kernel would cost, in cycles, without compiling it
     beam.py      which lists are measured next
     sample.py    the values that some outputs should have, in float64

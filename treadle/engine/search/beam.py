@@ -4,7 +4,8 @@ Each round makes the neighbours of the best lists, guesses their times, and meas
 promising ones, a batch at a time. A guess is the cost of `cost.py`, corrected by what the list that
 it came from was measured to take beside its own cost; so the model's faults that a family of lists
 shares do not matter. Neighbours of lists that were only guessed are made too: a step that gains
-nothing alone is passed over on the way to one that does.
+nothing alone is passed over on the way to one that does. What is guessed to be many times slower
+than another list is not run.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ MOST_SPILLED = 2  # accumulators without a register
 ROUNDS_WITHOUT_GAIN = 16
 GAIN = 0.99  # a new best must take less than this part of the old
 AHEAD = 2  # lists only guessed whose neighbours are made, in a round
+SLOWER = 4.0  # what is guessed to take so many times the best is not measured
+CYCLE = 1 / 3e9  # seconds, until something is measured
 
 # seconds of each candidate of a batch, None for one that failed; the best time so far
 Measure = Callable[[Sequence[Candidate], float], Sequence[float | None]]
@@ -56,8 +59,15 @@ class Beam:
         """Searches from these lists until nothing is gained any more, or the time is over. Returns
         what was measured, the fastest first."""
         for actions in starts:
-            self._add(start(self.kernel, actions), per_cycle=1.0)
-        self._try(list(self.known.values()))
+            self._add(start(self.kernel, actions), per_cycle=CYCLE)
+        began = list(self.known.values())
+        self._look_ahead()
+        least = min((found.guess for found in self.known.values()), default=0.0)
+        self._try([found for found in began if found.guess <= SLOWER * least])
+        if not self.measured():
+            self._try(self._chosen())
+        if not self.measured():  # nothing that promised more can be run
+            self._try([found for found in began if found.candidate.text in self.known])
         idle = 0
         while idle < ROUNDS_WITHOUT_GAIN and self.known and not self.out_of_time():
             before = self.best
@@ -87,6 +97,11 @@ class Beam:
         for found in [f for f in beam if not f.expanded][: max(1, self.width // 2)]:
             self._expand(found)
             grown = True
+        return self._look_ahead() or grown
+
+    def _look_ahead(self) -> bool:
+        """Makes the neighbours of the most promising lists that are only guessed."""
+        grown = False
         for _ in range(AHEAD):
             waiting = (f for f in self.known.values() if f.seconds is None and not f.expanded)
             ahead = min(waiting, key=lambda f: f.guess, default=None)
@@ -124,9 +139,10 @@ class Beam:
     def _chosen(self) -> list[Found]:
         """What is measured next: the most promising list of each kind of step, for half of the
         batch, then whatever is most promising."""
-        waiting = sorted(
-            (f for f in self.known.values() if f.seconds is None), key=lambda f: f.guess
-        )
+        unknown = [f for f in self.known.values() if f.seconds is None]
+        least = min([self.best, *(found.guess for found in unknown)])
+        near = (found for found in unknown if found.guess <= SLOWER * least)
+        waiting = sorted(near, key=lambda found: found.guess)
         of_kind: dict[str, Found] = {}
         for found in waiting:
             of_kind.setdefault(found.candidate.step, found)

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from treadle.engine.search.steps import AHEAD, OF_WHOLE_RANGES, STEPS
+from treadle.engine.search.nearer import AHEAD
+from treadle.engine.search.steps import OF_WHOLE_RANGES, STEPS
 from treadle.kernel.actions import Action, Kind, Prefetch, Reorder, Split, Tail, apply
 from treadle.kernel.analysis import upper
 from treadle.kernel.kernel import TAILS, Kernel, ScheduleError

@@ -1,4 +1,5 @@
-"""One step more: the actions that may follow a list, in groups that are of use together.
+"""One step more: the actions that may follow a list, in groups that are of use together. Those that
+bring data nearer are in `nearer.py`.
 
 Each rule of `STEPS` looks at a kernel as it is scheduled so far and yields lists of actions. They
 need not be legal: `moves.py` tries them.
@@ -7,15 +8,25 @@ need not be legal: `moves.py` tries them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise, permutations
 
-from treadle.ir import index
-from treadle.ir.node import Node
+from treadle.engine.search.nearer import (
+    Actions,
+    Steps,
+    asked_ahead,
+    detached,
+    fresh,
+    hinted,
+    packings,
+    panel,
+    staged,
+    stored,
+    users,
+)
 from treadle.kernel.actions import (
     Action,
     Fuse,
-    Hint,
-    Prefetch,
     Reorder,
     Split,
     Tail,
@@ -24,30 +35,26 @@ from treadle.kernel.actions import (
     vector,
 )
 from treadle.kernel.analysis import upper
+from treadle.kernel.bound import Bound
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
-from treadle.kernel.kernel import Kernel, Leaf, Stmt, exact, kept, loads, shared_prefix
-from treadle.kernel.layout import ROOT, buffer_offset
-from treadle.kernel.retile import Detach
-from treadle.kernel.stage import Keep, Stage, stage_name
+from treadle.kernel.dot import Inside, dot_for
+from treadle.kernel.kernel import (
+    Kernel,
+    Leaf,
+    ScheduleError,
+    kept,
+)
+from treadle.kernel.retile import Fission
+from treadle.kernel.sieve import sieves
+from treadle.kernel.trim import Trim
 
 UNROLL = (2, 3, 4, 6, 8, 12)  # steps that are written out
 MOST_STEPS = 16  # of a whole range that is written out
 TILES = ((8, 3), (6, 4), (4, 4), (8, 2), (4, 2), (12, 2), (3, 3), (7, 2))  # rows, columns
+PANELS = ((6, 4), (8, 3), (12, 2), (4, 4), (4, 2))  # rows, vectors
 BLOCKS = (32, 128, 512)  # points of a block
 TASKS = (1, 2, 4, 8, 32)  # tasks for each thread, about
-AHEAD = (1, 2, 4, 8, 16)  # iterations by which memory is asked ahead
-
-Actions = Sequence[Action]
-Steps = Iterator[Actions]
-
-
-def _fresh(kernel: Kernel, name: str) -> str:
-    """A name like this one that nothing has yet."""
-    taken = {*kernel.leaves, *kernel.ranges, *kernel.scratch}
-    found, number = name, 2
-    while found in taken or any(t.startswith(found) and t[len(found) :].isdigit() for t in taken):
-        found, number = f"{name}{number}", number + 1
-    return found
+BOUNDS = (16, 64)  # points to which the end of a loop is rounded
 
 
 def _loops(kernel: Kernel) -> list[Leaf]:
@@ -56,10 +63,6 @@ def _loops(kernel: Kernel) -> list[Leaf]:
     computing = {n for s in kernel.statements if not s.name.startswith("copy_") for n in s.order}
     leaves = (kernel.leaves[name] for name in kernel.leaves if name in computing)
     return [n for n in leaves if n.kind == "loop" and n.extent != 1]
-
-
-def _users(kernel: Kernel, name: str) -> list[Stmt]:
-    return [s for s in kernel.statements if name in s.order]
 
 
 def _reduced(kernel: Kernel, name: str) -> bool:
@@ -74,9 +77,9 @@ def _alike(kernel: Kernel) -> Iterator[tuple[Leaf, ...]]:
     seen: set[str] = set()
     for leaf in loops:
         group = [leaf]
-        taken = {s.name for s in _users(kernel, leaf.name)}
+        taken = {s.name for s in users(kernel, leaf.name)}
         for other in loops:
-            own = {s.name for s in _users(kernel, other.name)}
+            own = {s.name for s in users(kernel, other.name)}
             same = other.extent is leaf.extent or other.extent == leaf.extent
             if same and not own & taken:
                 group.append(other)
@@ -92,7 +95,7 @@ def _cut(kernel: Kernel, leaf: Leaf, letter: str, size: int) -> tuple[Actions, s
         return [], leaf.name
     if isinstance(leaf.extent, int) and leaf.extent < size:
         return None
-    outer, inner = _fresh(kernel, f"{leaf.name}o"), _fresh(kernel, f"{leaf.name}{letter}")
+    outer, inner = fresh(kernel, f"{leaf.name}o"), fresh(kernel, f"{leaf.name}{letter}")
     return [Split(leaf.name, outer, ((inner, size),))], inner
 
 
@@ -126,55 +129,18 @@ def _lanes(kernel: Kernel) -> Steps:
             if not isinstance(extent, int) or extent % lanes:
                 yield [*step, *(Tail(name, "mask") for name in names)]
             if len(leaves) == 1:
-                yield from ([*packing, *step] for packing in _packings(kernel, leaves[0], lanes))
+                yield from ([*packing, *step] for packing in packings(kernel, leaves[0], lanes))
 
 
 def _widths(kernel: Kernel, leaves: Sequence[Leaf]) -> list[int]:
     """Lanes of a whole register, and of half a one."""
-    users = [s for leaf in leaves for s in _users(kernel, leaf.name)]
-    narrowest = min((v.dtype.itemsize for s in users for v in s.values), default=4)
+    found = [s for leaf in leaves for s in users(kernel, leaf.name)]
+    narrowest = min((v.dtype.itemsize for s in found for v in s.values), default=4)
     whole = kernel.target.vector_bytes // max(4, narrowest)
     extent = min(upper(leaf.extent) for leaf in leaves)
     while whole // 2 >= extent:
         whole //= 2
     return [n for n in (whole, whole // 2) if n >= 2]
-
-
-def _packings(kernel: Kernel, leaf: Leaf, lanes: int) -> Steps:
-    """What is read at a stride along a leaf, copied so that the leaf is contiguous."""
-    for load in _strided(kernel, leaf):
-        axis = _axis(kernel, load, leaf)
-        if axis is None:
-            continue
-        buffer, name = stage_name(kernel, load), _fresh(kernel, "panel")
-        layout = (*(a for a in range(load.arg) if a != axis), axis)
-        stage = Stage(buffer, ROOT, name, ROOT, layout)
-        own = f"{name}{axis}"
-        copied: list[Action] = [Split(own, f"{own}o", ((f"{own}v", lanes),)), vector(f"{own}v")]
-        yield [stage, *copied]
-        for other in range(load.arg):
-            if other != axis:
-                yield [stage, *copied, grid(f"{name}{other}")]
-
-
-def _strided(kernel: Kernel, leaf: Leaf) -> list[Node]:
-    """The loads of buffers that move with a leaf, but not by one element."""
-    found: dict[Node, None] = {}
-    for statement in _users(kernel, leaf.name):
-        for load in loads(statement):
-            if not isinstance(load.src[0].arg[0], int):
-                continue
-            offset = kernel.over_leaves(buffer_offset(load.src[0], load.src[1 : 1 + load.arg]))
-            if offset.free & leaf.bit and index.coefficient(offset, leaf.node) != 1:
-                found[load] = None
-    return list(found)
-
-
-def _axis(kernel: Kernel, load: Node, leaf: Leaf) -> int | None:
-    """The one axis of a load that moves with a leaf."""
-    places = load.src[1 : 1 + load.arg]
-    found = [a for a, p in enumerate(places) if kernel.over_leaves(p).free & leaf.bit]
-    return found[0] if len(found) == 1 else None
 
 
 def _unrolled(kernel: Kernel) -> Steps:
@@ -210,6 +176,36 @@ def _tiles(kernel: Kernel) -> Steps:
                     yield [*first[0], *second[0], unroll(first[1], second[1])]
 
 
+def _panels(kernel: Kernel) -> Steps:
+    """A tile of rows by vectors at once, with and without the panel that all rows read."""
+    for statement in kernel.statements:
+        whole = all(kernel.leaves[name].kind == "loop" for name in statement.order)
+        width = kernel.target.lanes(statement.targets[0].dtype)
+        if not statement.reduced or not whole or width < 2:
+            continue
+        results = [n for n in kept(statement) if kernel.leaves[n].extent != 1]
+        summed = [n for n in statement.order if n in statement.reduced]
+        for a, b in permutations(results, 2):
+            for rows, vectors in PANELS:
+                size = kernel.leaves[b].extent
+                if isinstance(size, int) and size < vectors * width:
+                    continue
+                cut = _cut(kernel, kernel.leaves[a], "u", rows)
+                if cut is None:
+                    continue
+                outer, unrolled, lanes = (fresh(kernel, f"{b}{letter}") for letter in "ouv")
+                tile: list[Action] = [
+                    Split(b, outer, ((unrolled, vectors), (lanes, width))),
+                    *cut[0],
+                    unroll(cut[1], unrolled),
+                    vector(lanes),
+                    grid(outer),
+                    *(Reorder((each.outer, *summed)) for each in cut[0] if isinstance(each, Split)),
+                ]
+                yield tile
+                yield from ([*tile, *panel] for panel in panel(kernel, statement, a, b, outer))
+
+
 def _tasks(kernel: Kernel) -> Steps:
     """More tasks: a whole range, or pieces of one."""
     old = [n.name for n in kernel.leaves.values() if n.kind == "grid"]
@@ -242,8 +238,8 @@ def _task_sums(kernel: Kernel, leaf: Leaf) -> Steps:
         if cut is not None and cut[0]:
             split = cut[0][0]
             assert isinstance(split, Split)
-            again = _fresh(kernel, f"{leaf.name}t")
-            front = [n for n in _users(kernel, leaf.name)[0].order if n != leaf.name]
+            again = fresh(kernel, f"{leaf.name}t")
+            front = [n for n in users(kernel, leaf.name)[0].order if n != leaf.name]
             loops = [n for n in front if kernel.leaves[n].kind == "loop"]
             yield [split, CooperateTasks(split.outer, again)]
             if loops:
@@ -279,148 +275,85 @@ def _reordered(kernel: Kernel) -> Steps:
                     yield [Reorder(order)]
 
 
-def _staged(kernel: Kernel) -> Steps:
-    """What several iterations read, copied inside a loop or once for the whole kernel."""
-    for load, readers in _shared_loads(kernel).items():
-        buffer, name = stage_name(kernel, load), _fresh(kernel, "panel")
-        lane = _lane_axis(kernel, load)
-        last = load.arg - 1
-        layouts_tried = [()] if lane in (None, last) else [_lane_last(load, lane), ()]
-        common = shared_prefix([r.order for r in readers])
-        places = [n for n in common if kernel.leaves[n].kind in ("loop", "grid")]
-        for layout in layouts_tried:
-            own = f"{name}{layout[-1] if layout else last}"
-            lanes = kernel.target.lanes(load.dtype)
-            vectors: list[Action] = [
-                Split(own, f"{own}o", ((f"{own}v", lanes),)),
-                vector(f"{own}v"),
-            ]
-            for at in places:
-                yield [Stage(buffer, at, name, layout=layout), *vectors]
-            whole: list[Action] = [Stage(buffer, ROOT, name, ROOT, layout), *vectors]
-            yield whole
-            for axis in range(load.arg):
-                if f"{name}{axis}" != own:
-                    yield [*whole, grid(f"{name}{axis}")]
-
-
-def _shared_loads(kernel: Kernel) -> dict[Node, list[Stmt]]:
-    """Every load of a buffer of the call in a reduction, with the statements that do it."""
-    found: dict[Node, list[Stmt]] = {}
-    for statement in kernel.statements:
-        for load in loads(statement):
-            if isinstance(load.src[0].arg[0], int) and load.arg and not statement.is_store:
-                found.setdefault(load, []).append(statement)
-    copied = {s.values[0] for s in kernel.statements if s.name.startswith("copy_")}
-    return {load: users for load, users in found.items() if load not in copied}
-
-
-def _lane_axis(kernel: Kernel, load: Node) -> int | None:
-    """The axis of a load that moves with lanes."""
-    for leaf in kernel.leaves.values():
-        if leaf.kind == "vector":
-            axis = _axis(kernel, load, leaf)
-            if axis is not None:
-                return axis
-    return None
-
-
-def _lane_last(load: Node, axis: int | None) -> tuple[int, ...]:
-    return (*(a for a in range(load.arg) if a != axis), axis or 0)
-
-
-def _detached(kernel: Kernel) -> Steps:
-    """The results of a tile stored by loops of their own, with lanes along another range."""
-    for statement in kernel.statements:
-        if not statement.reduced or statement.name.startswith("copy_"):
-            continue
-        results = kept(statement)
-        loops = [n for n in results if kernel.leaves[n].kind in ("loop", "grid")]
-        tiled = [kernel.range_of[n].name for n in results if kernel.leaves[n].kind == "unroll"]
-        tiled += [kernel.range_of[n].name for n in results if kernel.leaves[n].kind == "vector"]
-        for at in loops[-1:]:
-            name = _fresh(kernel, "t")
-            detach = Detach(statement.name, at, name)
-            for along in dict.fromkeys(tiled):
-                own = f"{name}{along}"
-                others = tuple(f"{name}{n}" for n in dict.fromkeys(tiled) if n != along)
-                order: Actions = [Reorder((*others, own))] if others else []
-                for lanes in (16, 8, 4):
-                    split = Split(own, f"{own}o", ((f"{own}v", lanes),))
-                    yield [detach, *order, split, vector(f"{own}v")]
-                    yield [detach, *order, vector(own)]
-
-
-def _moved(kernel: Kernel) -> int:
-    """Bytes of all buffers of the call."""
-    buffers = {
-        node
-        for s in kernel.statements
-        for node in (*s.targets, *(load.src[0] for load in loads(s)))
-        if isinstance(node.arg[0], int)
-    }
-    return sum(n.dtype.itemsize * upper(index.product(n.shape)) for n in buffers)
-
-
-def _hinted(kernel: Kernel) -> Steps:
-    """Stores past the caches; partial tiles otherwise."""
-    large = _moved(kernel) > kernel.target.cache_bytes[-1] // 2
-    for statement in kernel.statements:
-        if large and statement.is_store and statement.hint is None and statement.monoid is None:
-            yield [Hint(statement.name, "nontemporal")]
-    for owner in kernel.ranges.values():
-        if len(owner.leaves) > 1 and not exact(kernel, owner):
-            for how in ("mask", "shift", "peel"):
-                if how != owner.tail:
-                    yield [Tail(owner.leaves[0], how)]
-
-
-def _asked_ahead(kernel: Kernel) -> Steps:
-    """Memory asked for before it is read."""
-    caches = kernel.target.cache_bytes
-    if (
-        "prefetch" not in kernel.target.intrinsics
-        or _moved(kernel) <= caches[min(1, len(caches) - 1)]
-    ):
-        return
-    for statement in kernel.statements:
-        buffers = {load.src[0].arg[0] for load in loads(statement)}
-        wished = {(buffer, leaf) for buffer, leaf, _, _ in statement.prefetch}
-        loops = [n for n in statement.order if kernel.leaves[n].kind in ("loop", "grid")]
-        for buffer in sorted(f"arg{b}" for b in buffers if isinstance(b, int)):
-            for leaf in loops[-2:]:
-                if (buffer, leaf) not in wished:
-                    yield from ([Prefetch(buffer, statement.name, leaf, n)] for n in AHEAD)
-
-
 def _fused(kernel: Kernel) -> Steps:
     """Neighbouring whole ranges as one."""
     for statement in kernel.statements:
         whole = [n for n in statement.order if kernel.range_of[n].leaves == (n,)]
         for a, b in pairwise(whole):
-            yield [Fuse((a, b), _fresh(kernel, f"{a}{b}"))]
+            yield [Fuse((a, b), fresh(kernel, f"{a}{b}"))]
 
 
-def _stored(kernel: Kernel) -> Steps:
-    """Values that are computed again later, kept."""
+def _sieved(kernel: Kernel) -> Steps:
+    """A sum over the terms that count alone, with the remainders that tell which outermost."""
+    for sieve in sieves(kernel):
+        (statement,) = (s for s in kernel.statements if sieve.summed in s.reduced)
+        rest, own = f"{sieve.leaf}r", f"{sieve.leaf}q"
+        others = (own if name == sieve.leaf else name for name in kept(statement))
+        yield [sieve, Reorder((rest, *others))]
+
+
+def _trimmed(kernel: Kernel) -> Steps:
+    """A sum without its padding."""
+    yield from ([Trim(leaf.name)] for leaf in _loops(kernel) if _reduced(kernel, leaf.name))
+
+
+def _instructions(kernel: Kernel) -> Steps:
+    """Products that one instruction sums."""
     for statement in kernel.statements:
-        if statement.reduced:
-            yield [Keep(statement.name, _fresh(kernel, f"{statement.name}_row"))]
+        dot = dot_for(kernel, statement)
+        for name in statement.order if dot is not None else ():
+            if name in statement.reduced and kernel.leaves[name].kind == "loop":
+                assert dot is not None
+                cut = _cut(kernel, kernel.leaves[name], "p", dot.size)
+                if cut is not None:
+                    yield [*cut[0], Inside(statement.name, cut[1])]
+
+
+def _apart(kernel: Kernel) -> Steps:
+    """A statement for a whole block before those that it shares loops with."""
+    for statement in kernel.statements:
+        for at in kept(statement) if not statement.is_store else ():
+            if kernel.leaves[at].kind in ("loop", "grid"):
+                yield [Fission(statement.name, at, fresh(kernel, "s"))]
+
+
+def _bounded(kernel: Kernel) -> Steps:
+    """Loops that end, in each block, where nothing more counts: of the reductions from the last to
+    the first, and of what they read."""
+    blocks = [n for s in kernel.statements for n in kept(s)]
+    for at in dict.fromkeys(blocks):
+        if kernel.leaves[at].kind not in ("loop", "grid"):
+            continue
+        for step in BOUNDS:
+            state, done = kernel, []
+            for leaf in reversed(_loops(kernel)):
+                with suppress(ScheduleError):
+                    bound = Bound(leaf.name, at, step)
+                    state = bound(state)
+                    done.append(bound)
+            if done:
+                yield done
 
 
 STEPS: dict[str, Callable[[Kernel], Steps]] = {
+    "sieve": _sieved,
     "fuse": _fused,
-    "keep": _stored,
+    "keep": stored,
+    "trim": _trimmed,
+    "instruction": _instructions,
+    "fission": _apart,
+    "bound": _bounded,
     "lanes": _lanes,
     "unroll": _unrolled,
     "tile": _tiles,
+    "panel": _panels,
     "tasks": _tasks,
     "reorder": _reordered,
     "block": _blocked,
-    "stage": _staged,
-    "detach": _detached,
-    "hint": _hinted,
-    "prefetch": _asked_ahead,
+    "stage": staged,
+    "detach": detached,
+    "hint": hinted,
+    "prefetch": asked_ahead,
 }
 
-OF_WHOLE_RANGES = {"fuse", "keep"}  # steps that come before all others
+OF_WHOLE_RANGES = {"sieve", "fuse", "keep"}  # steps that come before all others
