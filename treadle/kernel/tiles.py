@@ -147,7 +147,7 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
         plan.do(Split(row, f"{row}o", ((f"{row}u", tile.rows),)))
     ahead = (*others, *blocks)
     tasks, loops = (ahead, (panels,)) if rows_first else _outer_loops(plan, ahead, panels)
-    alone = choice.packed and _panel_alone(plan, choice, tasks, panels)
+    alone = choice.packed and _panel_alone(plan, choice, tasks, (*tasks, *loops)[:-1])
     block, summed = _block_sum(plan, choice, slab) if alone else ((), contraction.summed[-1])
     _unroll_sum(plan, summed, tile.rows * tile.vectors)
     _unroll_tile(plan, f"{row}u", f"{lanes}u", tile)
@@ -280,11 +280,12 @@ def _packed_load(plan: Plan, choice: Choice) -> Node:
     return next(load for load in loads if plan.kernel.over_ranges(load).free & node.free)
 
 
-def _panel_alone(plan: Plan, choice: Choice, tasks: Sequence[str], panels: str) -> bool:
-    """Whether hardly two tasks read the same panel, so that each packs its own."""
+def _panel_alone(plan: Plan, choice: Choice, tasks: Sequence[str], outside: Sequence[str]) -> bool:
+    """Whether a panel is hardly read twice by what is outside of its loop, tasks or loops, so that
+    each task packs its own."""
     free = plan.kernel.over_leaves(_packed_load(plan, choice)).free
-    same = [name for name in tasks if not free & plan.kernel.leaves[name].bit]
-    return points(plan.kernel, same) <= 2 and (not tasks or tasks[-1] == panels)
+    same = [name for name in outside if not free & plan.kernel.leaves[name].bit]
+    return not tasks or points(plan.kernel, same) <= 2
 
 
 def _pack(
