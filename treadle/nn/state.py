@@ -21,8 +21,10 @@ _HEADER_NAMES = {
     "BOOL": dt.bool_, "I8": dt.int8, "I16": dt.int16, "I32": dt.int32, "I64": dt.int64,
     "U8": dt.uint8, "U16": dt.uint16, "U32": dt.uint32, "U64": dt.uint64,
     "F16": dt.float16, "BF16": dt.bfloat16, "F32": dt.float32, "F64": dt.float64,
-    "C64": dt.complex64,
+    "F8_E4M3": dt.float8_e4m3, "F8_E5M2": dt.float8_e5m2, "C64": dt.complex64,
 }  # fmt: skip
+# what the library calls a dtype that has another name here
+_LIBRARY_NAMES = {dt.float8_e4m3: "float8_e4m3fn"}
 
 
 class IncompatibleKeys(NamedTuple):
@@ -179,11 +181,12 @@ def safe_save(
 
 def _part(library: Any, array: np.ndarray, dtype: dt.DType) -> Any:
     """One tensor as the library takes it: since its version 0.8 by address, before as bytes."""
+    name = _LIBRARY_NAMES.get(dtype, dtype.name)
     if hasattr(library, "TensorSpec"):
         return library.TensorSpec(
-            dtype=dtype.name, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes
+            dtype=name, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes
         )
-    return {"dtype": dtype.name, "shape": array.shape, "data": array.tobytes()}
+    return {"dtype": name, "shape": array.shape, "data": array.tobytes()}
 
 
 def safe_load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
