@@ -117,6 +117,10 @@ def test_quantiles():
     x = RNG.normal(size=(5, 6))
     for q in (0.0, 0.25, 0.5, 1.0):
         close(sorting.quantile(tensor(x), q, 1), np.quantile(x, q, 1))
+    wrong = tensor(np.float32([-0.01, 0.5, 1.01, np.nan, 2.0]))
+    for how in ("linear", "lower", "higher", "midpoint", "nearest"):
+        found = run(sorting.quantile(tensor(x), wrong, interpolation=how))
+        assert np.isnan(found).tolist() == [True, False, True, True, True], how
     x[0, 1] = np.nan
     close(sorting.nanquantile(tensor(x), 0.3, 0), np.nanquantile(x, 0.3, 0))
     same(sorting.nanmedian(tensor(np.array([np.nan, 3.0, 1.0]))), np.float64(1.0))

@@ -29,7 +29,7 @@ from treadle.graph.build import (
     stop_gradient,
     where,
 )
-from treadle.graph.elementwise import add, eq, le, logical_not, lt, mul, ne, sub
+from treadle.graph.elementwise import add, eq, le, logical_and, logical_not, lt, mul, ne, sub
 from treadle.graph.movement import movedim, narrow
 from treadle.graph.ordering import first_of_order, key_of, order
 from treadle.graph.public import public
@@ -313,6 +313,8 @@ def _quantile(
     if not skip_nan:  # NaN stands last
         rank = where(reduce("or", nan, last, True), highest, rank)
     found = _interpolated(ordered, rank, interpolation)
+    if isinstance(q, Node):
+        found = where(eq(rank, rank), found, rank)
     result = movedim(found, -1, 0) if wanted.shape else reshape(found, before)
     if not keepdim:
         return result
@@ -321,11 +323,11 @@ def _quantile(
 
 
 def _probabilities(name: str, q: Any, x: Node) -> Node:
-    """The probabilities as one or as a row of them, in the dtype of x."""
+    """The probabilities as one or as a row of them, in the dtype of x; NaN for what is none."""
     if isinstance(q, Node):
         if len(q.shape) > 1 or not q.dtype.is_float:
             raise ValueError(f"{name}: q is a number or a row of floats, not {shapes.words(q)}")
-        return cast(q, x.dtype)
+        return cast(where(logical_and(le(0, q), le(q, 1)), q, math.nan), x.dtype)
     if isinstance(q, bool) or not isinstance(q, (int, float)) or not 0 <= q <= 1:
         raise ValueError(f"{name}: q is a probability from 0 to 1, not {shapes.words(q)}")
     return const(float(q), x.dtype)
@@ -355,7 +357,8 @@ def quantile(
 ) -> Node:
     """The value below which the part q of the elements lies, of all or along a dimension; NaN if
     there is one. q: a number from 0 to 1, or a row of them, which the result then has as its first
-    dimension. interpolation: "linear", "lower", "higher", "midpoint" or "nearest" element.
+    dimension (NaN for one in it that is beyond). interpolation: "linear", "lower", "higher",
+    "midpoint" or "nearest" element.
 
     >>> Tensor([1.0, 2.0, 4.0]).quantile(0.75)
     Tensor(3.)
