@@ -63,6 +63,7 @@ OF_MODULE = {
 OF_TENSOR = {
     "astype": "x.to(dtype), or treadle.astype(x, dtype)",
     "as_strided": "x[..], x.view(..) or x.unfold(..): tensors have no strides here",
+    "as_strided_": "x[..] = value: tensors have no strides here",
     "apply_": "operations on whole tensors: there is no Python function of each element",
     "cuda": "x.to(device); there are CPU, C and INTERP",
     "data_ptr": "x.__dlpack__(), or x.numpy()",

@@ -119,7 +119,7 @@ def choices(size: int, r: int, with_replacement: bool) -> list[Node]:
 @public("unravel_index", source="PyTorch", gradient="int")
 def unravel_index(x: Node, shape: Any) -> tuple[Node, ...]:
     """Places in a flattened tensor of a shape as its coordinates, one tensor for each dimension.
-    They are taken as they are: one beyond the end has a first coordinate beyond its dimension.
+    A place beyond the end begins again at the start.
 
     >>> Tensor([5, 2]).unravel_index((2, 3))
     (Tensor([1, 0]), Tensor([2, 2]))
@@ -129,7 +129,8 @@ def unravel_index(x: Node, shape: Any) -> tuple[Node, ...]:
     sizes = shapes.check_sizes(shapes.as_shape(shape), "unravel_index")
     if not all(isinstance(size, int) for size in sizes):
         raise ValueError(f"unravel_index: the sizes {text(sizes)} must be ints")
-    return tuple(coordinates(cast(x, int64), sizes))
+    found = coordinates(cast(x, int64), sizes)
+    return tuple(remainder(each, size) for each, size in zip(found, sizes, strict=True))
 
 
 # ---- a line --------------------------------------------------------------------------------------
