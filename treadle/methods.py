@@ -7,6 +7,7 @@ method is made, and the module where it is written loaded, when it is first used
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial, wraps
 from sys import getrefcount
@@ -70,7 +71,7 @@ def say_name(error: Exception, name: str) -> None:
     is_other = head in METHODS and head != name
     if rest and (is_sign or is_other):
         error.args = (f"{name}: {rest}", *error.args[1:])
-    elif " " in head and name not in message:
+    elif " " in head and not re.search(rf"\b{re.escape(name)}\b", message):
         error.args = (f"{name}: {message}", *error.args[1:])
 
 

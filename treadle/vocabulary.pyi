@@ -3845,8 +3845,8 @@ class Vocabulary:
     ) -> Tensor:
         """The value below which the part q of the elements lies, of all or along a dimension; NaN
         if there is one. q: a number from 0 to 1, or a row of them, which the result then has as its
-        first dimension. interpolation: "linear", "lower", "higher", "midpoint" or "nearest"
-        element."""
+        first dimension (NaN for one in it that is beyond). interpolation: "linear", "lower",
+        "higher", "midpoint" or "nearest" element."""
 
     def quantile_(
         self,

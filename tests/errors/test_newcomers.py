@@ -188,6 +188,12 @@ MORE = {
     "a parameter that is not there": (lambda: nn.Linear(2, 2).get_parameter("w"), AttributeError,
         "Linear has no parameter 'w'; it has weight, bias"),
     "NumPy's cast": (lambda: f(2).astype("int64"), AttributeError, "write x.to(dtype)"),
+    "a part of a part": (lambda: f(3).split(1.5), TypeError, "split: split_size must be an int, n"),
+    "a part of a digit": (lambda: f(3).round(decimals=1.5), TypeError,
+        "round: decimals must be an int, not 1.5"),
+    "a part of a bin": (lambda: f(3).histc(2.5), TypeError, "histc: bins must be an int, not 2.5"),
+    "an index in a tuple": (lambda: f(3).index_put((Tensor([5]),), f(1)).tolist(), IndexError,
+        f"index_put: index 5 is out of range for an axis of size 3, at {__file__}"),
     "one process": (lambda: nn.SyncBatchNorm, AttributeError, "write nn.BatchNorm2d: there is one"),
 }  # fmt: skip
 

@@ -21,9 +21,12 @@ from treadle.ir.node import Node, toposort
 
 def note(name: str, result: Any, arguments: Iterable[Any], chooses: bool = False) -> None:
     """Remember the user's line for the indexing operations that the public function `name` has made
-    of its arguments. Nothing is looked at unless one of them holds integers, or the function
-    `chooses` indices by itself."""
-    given = [node for node in arguments if isinstance(node, Node)]
+    of its arguments, or of what stands in a list there. Nothing is looked at unless one of them
+    holds integers, or the function `chooses` indices by itself."""
+    flat = [
+        each for part in arguments for each in (part if isinstance(part, tuple | list) else (part,))
+    ]
+    given = [node for node in flat if isinstance(node, Node)]
     if not chooses and not any(node.dtype.is_int for node in given):
         return
     parts = result if isinstance(result, tuple | list) else (result,)

@@ -5,7 +5,6 @@ All are made of those in `movement.py`; nothing is copied by itself.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -154,10 +153,10 @@ def _split_at(x: Node, parts: Any, dim: int, name: str) -> tuple[Node, ...]:
     if not isinstance(size, int):
         raise ValueError(f"{name}: the dimension's size is not known: take parts with slices")
     if isinstance(parts, (tuple, list)):
-        bounds = [slice(operator.index(end)).indices(size)[1] for end in parts]
+        bounds = [slice(shapes.as_int(end, "an index")).indices(size)[1] for end in parts]
         ends = [*bounds, size]
         return tuple([narrow(x, axis, a, max(a, b)) for a, b in zip([0, *bounds], ends)])
-    count = operator.index(parts)
+    count = shapes.as_int(parts, "the number of sections")
     if count < 1:
         raise ValueError(f"{name}: the number of sections must be 1 or more, not {count}")
     least, longer = divmod(size, count)
@@ -247,7 +246,7 @@ def slot(x: Node, dim: int, index: int, name: str) -> tuple[int, Dim]:
     if not x.shape:
         raise IndexError(f"{name}: a 0-d tensor has no dimension to choose from")
     axis = normalize_axis(dim, len(x.shape))
-    number = operator.index(index)
+    number = shapes.as_int(index, "the index")
     size = x.shape[axis]
     place = number if number >= 0 else shapes.add(size, number)
     if shapes.at_most(0, place) is False or shapes.at_most(size, place) is True:
@@ -389,7 +388,7 @@ def rot90(x: Node, k: int = 1, dims: Sequence[int] = (0, 1)) -> Node:
     first, second = (normalize_axis(dim, len(x.shape), "dims") for dim in dims)
     if first == second:
         raise ValueError(f"rot90: dims names dimension {first} twice")
-    turns = operator.index(k) % 4
+    turns = shapes.as_int(k, "k") % 4
     if turns == 2:
         return flip(x, (first, second))
     if turns == 1:

@@ -293,7 +293,7 @@ def histc(x: Node, bins: int = 100, min: int | float = 0, max: int | float = 0) 
     >>> Tensor([1.0, 2.0, 2.5]).histc(bins=3, min=0, max=3)
     Tensor([0., 1., 2.])
     """
-    if bins < 1:
+    if shapes.as_int(bins, "bins") < 1:
         raise ValueError(f"histc: bins is 1 or more, not {bins}")
     if max < min:
         raise ValueError(f"histc: max must not be below min: {max} < {min}")

@@ -12,6 +12,7 @@ from functools import wraps
 from typing import Any, TypeVar
 from typing import cast as typed
 
+from treadle.graph import shapes
 from treadle.graph.build import (
     Operand,
     alu,
@@ -388,16 +389,16 @@ def round_(x: Operand, decimals: int = 0) -> Node:
     >>> Tensor([0.5, 1.5, 2.5]).round()
     Tensor([0., 2., 2.])
     """
-    node = node_of(x)
+    node, digits = node_of(x), shapes.as_int(decimals, "decimals")
     if not node.dtype.is_float:
-        if decimals < 0:
+        if digits < 0:
             raise ValueError("round: decimals below 0 are for floats: cast the tensor first")
         return node
-    if decimals == 0:
+    if digits == 0:
         return alu(ops.RINT, node)
     wide = cast(node, node.dtype.accumulator)
-    scale = 10.0 ** abs(decimals)
-    if decimals > 0:
+    scale = 10.0 ** abs(digits)
+    if digits > 0:
         return cast(div(alu(ops.RINT, mul(wide, scale)), scale), node.dtype)
     return cast(mul(alu(ops.RINT, div(wide, scale)), scale), node.dtype)
 

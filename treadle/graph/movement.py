@@ -5,7 +5,6 @@ None of them copies by itself: a movement is folded into the reads of whatever f
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -276,7 +275,7 @@ def roll(x: Node, shifts: Any, dims: Any = None) -> Node:
         size = x.shape[axis]
         if not isinstance(size, int):
             raise ValueError("roll: the dimension's size is not known; use slices and cat")
-        shift = operator.index(amount) % size if size else 0
+        shift = shapes.as_int(amount, "a shift") % size if size else 0
         if shift:
             x = cat([narrow(x, axis, size - shift, size), narrow(x, axis, 0, size - shift)], axis)
     return x
@@ -444,11 +443,11 @@ def split(x: Node, split_size: Any, dim: int = 0) -> tuple[Node, ...]:
     """
     axis, size = _known_size(x, dim, "split")
     if isinstance(split_size, (tuple, list)):
-        sizes = [operator.index(part) for part in split_size]
+        sizes = [shapes.as_int(part, "a size") for part in split_size]
         if sum(sizes) != size or min(sizes, default=0) < 0:
             raise ValueError(f"split: the sizes {sizes} do not add up to {size}")
     else:
-        step = operator.index(split_size)
+        step = shapes.as_int(split_size, "split_size")
         if step < 1 and (size or step < 0):
             raise ValueError(f"split: split_size must be 1 or more, not {step}")
         sizes = [min(step, size - start) for start in range(0, size, step or 1)] or [0]
@@ -464,7 +463,7 @@ def chunk(x: Node, chunks: int, dim: int = 0) -> tuple[Node, ...]:
     >>> Tensor([1, 2, 3, 4, 5]).chunk(2)
     (Tensor([1, 2, 3]), Tensor([4, 5]))
     """
-    if operator.index(chunks) < 1:
+    if shapes.as_int(chunks, "chunks") < 1:
         raise ValueError(f"chunk: chunks must be 1 or more, not {chunks}")
     _, size = _known_size(x, dim, "chunk")
     return split(x, -(-size // chunks) if size else [0] * chunks, dim)

@@ -182,14 +182,19 @@ def words(value: Any) -> str:
     return repr(value)
 
 
+def as_int(value: Any, name: str) -> int:
+    """An argument that is an int, or has `__index__`; TypeError names it if it is neither."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {words(value)}") from None
+
+
 # ---- axes ----------------------------------------------------------------------------------------
 def normalize_axis(axis: Any, ndim: int, name: str = "dim", new: bool = False) -> int:
     """An axis counted from 0. IndexError if a tensor of `ndim` dimensions has none such; a 0-d
     tensor is taken to have one, as in PyTorch. new: the place of a dimension to be added."""
-    try:
-        number = operator.index(axis)
-    except TypeError:
-        raise TypeError(f"{name} must be an int, not {words(axis)}") from None
+    number = as_int(axis, name)
     count = ndim + 1 if new else ndim or 1
     if not -count <= number < count:
         allowed = f"{-count} to {count - 1}"
