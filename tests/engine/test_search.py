@@ -7,6 +7,7 @@ import json
 import random
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import kernels
@@ -73,6 +74,17 @@ def test_every_way_to_change_a_list_occurs() -> None:
     shorter = [c for c in near if c.step == "remove"]
     assert len(shorter) == len(usual.actions)
     assert all(len(c.actions) < len(usual.actions) for c in shorter)
+
+
+def test_actions_for_special_kernels_are_proposed() -> None:
+    target = replace(CPU, intrinsics=frozenset({"dot_bf16"}))
+    product = build(kernels.matmul(16, 64, 32, dtype=ir.dtype.bfloat16), target)
+    (grouped,) = (c for c in neighbours(product, start(product, ())) if c.step == "instruction")
+    assert grouped.text == "split k: ko | kp(2)\nmma add0: kp"
+    lanes = start(product, parse_actions(grouped.text + "\nsplit j: jo | jv(16)\nvector jv"))
+    assert any("group 0,2" in c.text for c in neighbours(product, lanes))
+    tiles = [c.text for c in neighbours(product, start(product, ())) if c.step == "panel"]
+    assert any("as panel" in text for text in tiles)
 
 
 def test_what_does_not_fit_a_stack_is_no_candidate() -> None:
