@@ -146,8 +146,10 @@ def test_a_panel_in_blocks() -> None:
     assert layouts(ragged.kernel)["panel"].size == 24 * 7
     text = show_actions(actions)
     assert "layout 1,0 block 8" in text and parse_actions(text) == actions
-    with pytest.raises(ScheduleError, match="in blocks lives in scope root"):
-        Stage("arg2", "i", "panel", layout=(1, 0), block=8)(build(matmul(5, 24, 7), CPU))
+    own = [*actions[:3], Stage("arg2", "i", "panel", layout=(1, 0), block=8)]
+    check(matmul(5, 21, 7, right=True), own)  # each thread has its own
+    with pytest.raises(ScheduleError, match="a block has a size of at least 1"):
+        Stage("arg2", "i", "panel", layout=(1, 0), block=-8)(build(matmul(5, 24, 7), CPU))
 
 
 @pytest.mark.parametrize(

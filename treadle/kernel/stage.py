@@ -39,11 +39,10 @@ class Stage:
     leaf of every reader, or "root" for the whole kernel (then the copy is a phase of its own,
     before). scope: "thread" | "shared" | "root". layout: the buffer's axes as they lie in the
     scratch memory, outermost first; all of them if it is empty. block: the last of them is cut in
-    blocks of so many elements, and the blocks lie outermost (panels that several tasks share; only
-    for scope root). group: (axis, size): so many elements of this axis lie side by side, innermost
-    of all (as a dot instruction takes them). cast: the elements are converted to this dtype on the
-    way, where the readers would do that. The copy's leaves are called name0, name1, ... by
-    axis; axes that do not vary have none.
+    blocks of so many elements, and the blocks lie outermost (panels). group: (axis, size): so many
+    elements of this axis lie side by side, innermost of all (as a dot instruction takes them).
+    cast: the elements are converted to this dtype on the way, where the readers would do that. The
+    copy's leaves are called name0, name1, ... by axis; axes that do not vary have none.
 
     For GPU targets: pad, swizzle, copy, depth and producer say how the memory is laid out and
     filled (see `Scratch`); readers names the statements that read it (all, if it is empty).
