@@ -94,6 +94,7 @@ def shifted_right(a: int, b: int, dtype: DType) -> int:
     return a >> b if 0 <= b < dtype.bits else -(a < 0)
 
 
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 # function -> its value for Python's ints, before it wraps
 OF_TWO: dict[str, Callable[[int, int, DType], Any]] = {
     "add": lambda a, b, _: a + b,
@@ -116,7 +117,7 @@ OF_TWO: dict[str, Callable[[int, int, DType], Any]] = {
     **{name: lambda a, b, _: min(a, b) for name in ("minimum", "fmin")},
     **{
         name: (lambda compare: lambda a, b, _: compare(a, b))(getattr(operator, name))
-        for name in ("lt", "le", "gt", "ge", "eq", "ne")
+        for name in COMPARISONS
     },
 }
 OF_ONE: dict[str, Callable[[int], Any]] = {
@@ -186,6 +187,71 @@ def test_integers_with_python_ints(dtype: DType) -> None:
         values = [meaning(*((number, a) if left else (a, number)), dtype) for a in numbers]
         own = results[name, number, left].dtype
         assert_same(array, wrapped(values, own), numbers, f"{name} of {number}, left: {left}")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", INTEGERS, ids=repr)
+def test_integers_of_two_dtypes_are_compared_exactly(dtype: DType, device: str) -> None:
+    """Column with row, so broadcast, too."""
+    numbers = chosen(dtype)
+    with config.DEVICE.set(device):
+        x = tensor(numbers, dtype).reshape(-1, 1)
+        results = {
+            (name, other): getattr(x, name)(tensor(chosen(other), other))
+            for name in COMPARISONS
+            for other in INTEGERS
+        }
+        found = realized(results)
+    for (name, other), array in found.items():
+        pairs = list(itertools.product(numbers, chosen(other)))
+        expected = [getattr(operator, name)(a, b) for a, b in pairs]
+        assert_same(array.reshape(-1), expected, pairs, f"{name} with {other}")
+
+
+@pytest.mark.parametrize("dtype", [bool_, *INTEGERS], ids=repr)
+def test_integers_are_compared_with_python_ints_of_any_size(dtype: DType) -> None:
+    numbers = [False, True] if dtype is bool_ else chosen(dtype)
+    x = tensor(numbers, dtype)
+    beyond = [-(10**400), -(2**63) - 1, -(2**63), -1, 300, 2**63, 2**64 - 1, 2**64, 10**400]
+    results = {
+        (name, number, of): compare(x, number)
+        for number in beyond
+        for name in COMPARISONS
+        for of, compare in (
+            ("operator", getattr(operator, name)),
+            ("method", getattr(Tensor, name)),
+            ("function", getattr(treadle, name)),
+            ("mirrored", lambda x, number, name=name: getattr(operator, name)(number, x)),
+        )
+    }
+    found = realized(results)
+    for (name, number, of), array in found.items():
+        compare = getattr(operator, name)
+        pairs = [(number, n) if of == "mirrored" else (n, number) for n in numbers]
+        assert_same(array, [compare(*pair) for pair in pairs], pairs, f"{of} {name}")
+
+
+def test_exact_comparisons_have_shapes_and_transforms_as_any() -> None:
+    big, near = Tensor(2**63, dtype="uint64"), Tensor(2**63 - 1)
+    assert not (big == near).item() and (big > near).item() and (near != big).item()
+    assert (Tensor.zeros(2, 3, dtype="uint8") < 300).numpy().tolist() == [[True] * 3] * 2
+    assert (Tensor.zeros(0, dtype="uint8") < 300).shape == (0,) and (near < 2**64).shape == ()
+    assert treadle.equal(Tensor([2**63], dtype="uint64"), Tensor([-(2**63)])).tolist() == [False]
+    assert (Tensor([2**64 - 1, 3], dtype="uint64") == np.int8(-1)).tolist() == [False, False]
+    assert np.less(Tensor([1], dtype="uint8"), 300).tolist() == [True]
+    with pytest.raises(ValueError, match=r"shapes \(2,\) and \(3,\)"):
+        _ = Tensor([1, 2], dtype="uint64") < Tensor([1, 2, 3])
+
+    ours, theirs = [0, 2**63, 2**64 - 1], [-1, 2**63 - 1, -1]
+    x, y = Tensor(ours, dtype="uint64"), Tensor(theirs)
+    expected = [a > b for a, b in zip(ours, theirs)]
+    for run in (treadle.jit, treadle.vmap, lambda f: treadle.jit(treadle.vmap(f))):
+        greater = run(lambda a, b: a > b)
+        assert greater(x, y).tolist() == greater(x, y).tolist() == expected
+        beyond = run(lambda a: a > -1)
+        assert beyond(x).tolist() == beyond(x).tolist() == [True] * 3
+    against_all = treadle.vmap(treadle.vmap(operator.le, in_dims=(None, 0)), in_dims=(0, None))
+    assert against_all(x, y).tolist() == [[a <= b for b in theirs] for a in ours]
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=repr)
@@ -362,7 +428,7 @@ def test_ints_beyond_the_range() -> None:
     x, y = Tensor([1], dtype="uint8"), Tensor([2**63], dtype="uint64")
     for call in (
         lambda: x + 256,
-        lambda: x == -1,
+        lambda: x.maximum(-1),
         lambda: x.clamp(-5, 300),
         lambda: x.masked_fill(x > 0, 300),
         lambda: x.threshold(0, -1),

@@ -14,20 +14,23 @@ from typing import cast as typed
 
 from treadle.graph import shapes
 from treadle.graph.build import (
+    SCALARS,
     Operand,
     alu,
     as_float,
     cast,
     const,
+    expand,
     full_like,
     node_of,
     ones_like,
     operands,
+    weak_dtype,
     where,
 )
 from treadle.graph.public import public
 from treadle.ir import ops
-from treadle.ir.dtype import bool_, float64, int64
+from treadle.ir.dtype import bool_, float64, int64, promote, uint64
 from treadle.ir.node import Node
 from treadle.ir.ops import Op
 
@@ -404,13 +407,43 @@ def round_(x: Operand, decimals: int = 0) -> Node:
 
 
 # ---- comparison ----------------------------------------------------------------------------------
+def _is_beyond(number: Operand, other: Operand) -> bool:
+    """Whether a Python int is below, or above, all that the dtype of a tensor of integers holds."""
+    if not isinstance(number, int) or not isinstance(other, Node):
+        return False
+    dtype = weak_dtype(other.dtype, number)
+    return dtype.is_int and not dtype.min <= number <= dtype.max
+
+
+def _compared(op: Op, x: Operand, y: Operand) -> Node:
+    """The comparison `op` of x and y, exact also of two integers that no integer dtype holds both:
+    where one is beyond the dtype of the other, it is on the same side of all that this holds, so
+    0 stands for them."""
+    sides: list[Operand] = [n if isinstance(n, SCALARS) else node_of(n) for n in (x, y)]
+    a, b = sides
+    if _is_beyond(a, b):
+        return expand(alu(op, -1 if a < 0 else 1, 0), b.shape)
+    if _is_beyond(b, a):
+        return expand(alu(op, 0, -1 if b < 0 else 1), a.shape)
+    are_ints = all(isinstance(side, Node) and side.dtype.is_int for side in sides)
+    if are_ints and promote(a.dtype, b.dtype).is_float:  # uint64 with a signed dtype
+        unsigned = alu(op, cast(a, uint64), cast(b, uint64))
+        if a.dtype is uint64:
+            return where(lt(b, 0), alu(op, 0, -1), unsigned)
+        return where(lt(a, 0), alu(op, -1, 0), unsigned)
+    return alu(op, a, b)
+
+
 def _comparison(
     name: str, alias: str | None, op: Op, swapped: bool, text: str
 ) -> Callable[..., Node]:
     def function(x: Operand, other: Operand) -> Node:
-        return alu(op, other, x) if swapped else alu(op, x, other)
+        return _compared(op, other, x) if swapped else _compared(op, x, other)
 
-    function.__doc__ = f"Whether {text}, as bool. False where either is NaN (`!=`: True)."
+    function.__doc__ = (
+        f"Whether {text}, as bool. False where either is NaN (`!=`: True). Integers are compared "
+        "exactly, whatever their dtypes."
+    )
     aliases = () if alias is None else (alias,)
     register = public(name, source="PyTorch", namespace=True, aliases=aliases, gradient="int")
     return register(function)
