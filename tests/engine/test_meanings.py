@@ -74,9 +74,9 @@ def test_a_graph_follows_from_its_seed():
 
 
 def test_the_graphs_cover_the_operations():
-    """Every operation of the graph stage that a random graph can have is in one of 300."""
+    """Every operation of the graph stage that a random graph can have is in one of 500."""
     seen = set()
-    for seed in range(300):
+    for seed in range(500):
         graph = fuzz_graphs.make(seed)
         seen.update(node.op for node in toposort([value.node for value in graph.roots], True))
     expected = {op for op in ops.TABLE.values() if "g" in op.stages}

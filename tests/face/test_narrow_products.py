@@ -70,3 +70,10 @@ def test_integers_are_exact(kinds: tuple[str, str], k: int) -> None:
     b = RANDOM.integers(info[1].min, info[1].max, (k, 37), endpoint=True).astype(kinds[1])
     got = (Tensor(a).cast("int32") @ Tensor(b).cast("int32")).numpy()
     np.testing.assert_array_equal(got, a.astype(np.int32) @ b.astype(np.int32))
+
+
+def test_a_matrix_by_its_own_transpose() -> None:
+    """Both factors are loads of one buffer."""
+    x = np.random.default_rng(0).integers(-4, 5, (100, 257)).astype(np.float32)
+    half = Tensor(x).cast("bfloat16").realize()
+    np.testing.assert_array_equal((half.float() @ half.float().T).numpy(), x @ x.T)

@@ -31,7 +31,7 @@ def drawn(shape, is_real, dtype="float64", seed=0):
 def ours(name, x, *arguments, **named):
     """What a function of `treadle.fft` makes of an array."""
     node = complex_of(tensor(x.real), tensor(x.imag)) if np.iscomplexobj(x) else tensor(x)
-    y = FFT[name].function(node, *arguments, **named)
+    y = FFT[name](node, *arguments, **named)
     if not y.dtype.is_complex:
         return run(y)
     re, im = run(stack([real(y), imag(y)]))

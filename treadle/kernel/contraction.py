@@ -199,10 +199,12 @@ def _conflict(plan: Plan, contraction: Contraction, row: str) -> bool:
     """Whether the first factor is read across its rows, and the lines of a tile do not stay in the
     first cache until the next tile reads what else is in them: where rows are a multiple of a page
     long, all of them fall on the few lines of one set."""
-    (load, *others), (name, *more) = contraction.first, contraction.summed
+    if len(contraction.first) != 1 or len(contraction.summed) != 1:
+        return False
+    (load,), (name,) = contraction.first, contraction.summed
     step = load.stride(plan.kernel.leaves[name].node)
     along = load.node.arg == 2 and axis_of(plan, load.node, row) == 1
-    if others or more or not along or is_narrow(load) or not isinstance(step, int) or not step:
+    if not along or is_narrow(load) or not isinstance(step, int) or not step:
         return False
     sets = host.PAGE // max(LINE, gcd(host.PAGE, step * load.dtype_bytes))
     held = sets * plan.target.cache_bytes[0] // host.PAGE

@@ -19,6 +19,7 @@ from treadle.kernel.actions import Prefetch, Reorder, Split, grid, unroll, vecto
 from treadle.kernel.analysis import points, upper
 from treadle.kernel.contraction import axis_of
 from treadle.kernel.dot import Inside
+from treadle.kernel.kernel import loads
 from treadle.kernel.mma import Mma, matrix_for, require_tiles_apart, tile_factors
 from treadle.kernel.pad import Pad
 from treadle.kernel.plan import SERIAL_WORK, TASK_MEMORY, Plan
@@ -202,7 +203,7 @@ def _pack_columns(plan: Plan, choice: Choice) -> None:
     layout = (*rest, factor.along, factor.across)
     block = choice.tiles[1] * matrix.n
     group = (factor.along, matrix.size)
-    buffer = stage_name(plan.kernel, factor.load)
+    buffer = stage_name(plan.kernel, _padded(plan, factor.load))
     plan.do(Stage(buffer, f"{choice.column}g", "panel", layout=layout, block=block, group=group))
     along, across = f"panel{factor.along}", f"panel{factor.across}"
     groups = matrix.k // matrix.size
@@ -220,12 +221,23 @@ def _pack_columns(plan: Plan, choice: Choice) -> None:
     plan.do(vector(f"{across}v"))
 
 
+def _padded(plan: Plan, load: Node) -> Node:
+    """A factor as it is now: padding made its ranges longer, and gave it a guard. Each factor has
+    ranges of its own."""
+
+    def ranges(each: Node) -> tuple[Node | int, ...]:
+        return each.src[0], *(place.free for place in each.src[1 : 1 + each.arg])
+
+    now = (each for statement in plan.kernel.statements for each in loads(statement))
+    return next(each for each in now if ranges(each) == ranges(load))
+
+
 def _stage_rows(plan: Plan, choice: Choice, factor: Factor) -> None:
     """Some rows of the first factor, contiguous along the sum."""
     matrix = choice.matrix
     rest = [a for a in range(factor.load.arg) if a not in (factor.across, factor.along)]
     layout = (*rest, factor.across, factor.along)
-    buffer = stage_name(plan.kernel, factor.load)
+    buffer = stage_name(plan.kernel, _padded(plan, factor.load))
     along, across = f"strip{factor.along}", f"strip{factor.across}"
     at = f"{choice.row}o"
     if factor.turned:

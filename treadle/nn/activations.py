@@ -30,7 +30,7 @@ class GELU(Applied, function="gelu", approximate="none"):
     """x times the probability that a normal variable is below x. approximate: "none" or "tanh".
 
     >>> nn.GELU()(Tensor([-4.0, 0.0, 4.0]))
-    Tensor([-1.2671947e-04,  0.0000000e+00,  3.9998732e+00])
+    Tensor([-1.2666309e-04,  0.0000000e+00,  3.9998734e+00])
     """
 
     def __init__(self, approximate: str = "none") -> None:
