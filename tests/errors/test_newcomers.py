@@ -206,6 +206,49 @@ def test_more_mistakes(name: str) -> None:
     assert words in str(caught.value)
 
 
+OF_AN_INT = [
+    ("k", lambda n: f(3).topk(n)),
+    ("k", lambda n: f(3).kthvalue(n)),
+    ("size", lambda n: f(3).unfold(0, n, 1)),
+    ("step", lambda n: f(3).unfold(0, 1, n)),
+    ("n", lambda n: f(3).diff(n)),
+    ("offset", lambda n: f(3, 3).diagonal(n)),
+    ("offset", lambda n: f(3, 3).diagonal_scatter(f(3), n)),
+    ("offset", lambda n: treadle.linalg.trace(f(3, 3), offset=n)),
+    ("offset", lambda n: f(3).diag_embed(n)),
+    ("offset", lambda n: f(3).diagflat(n)),
+    ("diagonal", lambda n: f(3).diag(n)),
+    ("diagonal", lambda n: f(3, 3).diag(n)),
+    ("diagonal", lambda n: f(3, 3).tril(n)),
+    ("diagonal", lambda n: f(3, 3).triu(n)),
+    ("diagonal", lambda n: Tensor.tri(3, diagonal=n)),
+    ("row", lambda n: Tensor.tril_indices(n, 3)),
+    ("col", lambda n: Tensor.triu_indices(3, n)),
+    ("offset", lambda n: Tensor.triu_indices(3, 3, n)),
+    ("minlength", lambda n: i(3).bincount(minlength=n)),
+    ("num_samples", lambda n: f(3).multinomial(n)),
+]
+
+
+@pytest.mark.parametrize("given", [1.5, "a", None])
+def test_which_argument_is_an_int(given: object) -> None:
+    for argument, call in OF_AN_INT:
+        with pytest.raises(TypeError, match=rf"\w+: {argument} must be an int, not {given!r}"):
+            call(given)
+
+
+@pytest.mark.parametrize("padding", [-1, 1.5, None, (1, 2, 3), ((1, -1), (0, 0))])
+def test_a_padding_that_is_none_is_refused_when_a_layer_is_made(padding: object) -> None:
+    for mode in ("zeros", "reflect"):
+        with pytest.raises(ValueError, match=r"Conv2d: padding="):
+            nn.Conv2d(1, 1, 3, padding=padding, padding_mode=mode)
+    for padding_ in (padding, "same"):
+        with pytest.raises(ValueError, match=r"ConvTranspose2d: padding="):
+            nn.ConvTranspose2d(1, 1, 3, padding=padding_)
+    with pytest.raises(ValueError, match=r"conv2d: padding is .*'valid' or 'same', not 'foo'"):
+        f(1, 1, 5, 5).conv2d(f(1, 1, 3, 3), padding="foo")
+
+
 def test_a_write_that_nobody_could_see() -> None:
     x, holder = f(3, 3), {"x": f(3)}
     with pytest.raises(RuntimeError, match="write x\\[0, 1\\] = v for x\\[0\\]\\[1\\] = v"):

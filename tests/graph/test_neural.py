@@ -628,7 +628,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "padding": (
         lambda: convolution.conv2d(z(1, 4, 9, 9), z(3, 4, 3, 3), padding="full"),
         ValueError,
-        "padding='full' must be an int of at least 0, or 2 of them",
+        "padding is an int, 2 of them, pairs, 'valid' or 'same', not 'full'",
     ),
     "pool": (
         lambda: pools.max_pool2d(z(4, 4), 2, padding=2),

@@ -197,6 +197,14 @@ def test_transposed_convolution_is_the_adjoint() -> None:
     np.testing.assert_allclose(backward(cotangent).numpy(), x.grad.numpy(), rtol=1e-10, atol=1e-12)
 
 
+def test_transposed_convolution_of_a_size_with_pairs_of_padding() -> None:
+    layer = nn.ConvTranspose2d(1, 1, 3, stride=2, padding=((1, 0), (0, 1)))
+    x = Tensor(array(1, 1, 4, 4).astype(np.float32))
+    assert layer(x).shape == layer(x, output_size=(8, 8)).shape == (1, 1, 8, 8)
+    larger = layer(x, output_size=(9, 9))
+    np.testing.assert_array_equal(larger[..., :8, :8].numpy(), layer(x).numpy())
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

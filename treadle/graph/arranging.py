@@ -326,6 +326,7 @@ def unfold(x: Node, dimension: int, size: int, step: int) -> Node:
             [2, 3],
             [3, 4]])
     """
+    size, step = shapes.as_int(size, "size"), shapes.as_int(step, "step")
     if step < 1 or size < 0:
         raise ValueError(f"unfold: size is 0 or more and step 1 or more, not {size} and {step}")
     axis = normalize_axis(dimension, len(x.shape))

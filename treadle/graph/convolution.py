@@ -25,8 +25,8 @@ from treadle.graph.public import public
 from treadle.graph.shapes import Dim
 from treadle.graph.windows import (
     Padding,
-    Pairs,
     Sizes,
+    convolution_padding,
     count_windows,
     interleave,
     padding_pairs,
@@ -123,12 +123,7 @@ def convolve(
     strides = per_axis(name, "stride", stride, count, 1)
     dilations = per_axis(name, "dilation", dilation, count, 1)
     reach = reach_of(kernel, dilations)
-    if padding == "same":
-        if any(step != 1 for step in strides):
-            raise ValueError(f"{name}: padding='same' is for stride=1, not stride={stride!r}")
-        pairs: Pairs = tuple(((span - 1) // 2, span // 2) for span in reach)
-    else:
-        pairs = padding_pairs(name, 0 if padding == "valid" else padding, count)
+    pairs = convolution_padding(name, padding, count, reach, stride)
     counts = [count_windows(name, *axis) for axis in zip(x.shape[2:], pairs, reach, strides)]
     padded = pad(x, ((0, 0), (0, 0), *pairs))
     windows = windows_of(padded, counts, kernel, strides, dilations)

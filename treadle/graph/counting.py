@@ -269,6 +269,7 @@ def bincount(x: Node, weights: Node | None = None, minlength: int = 0, *, read: 
         raise TypeError(f"bincount: counts integers, not {x.dtype}: cast the tensor first")
     if len(x.shape) != 1:
         raise ValueError(f"bincount: takes a row of integers, not {shapes.words(x)}")
+    minlength = shapes.as_int(minlength, "minlength")
     if minlength < 0:
         raise ValueError(f"bincount: minlength is 0 or more, not {minlength}")
     if weights is not None and not shapes.same_shape(weights.shape, x.shape):
@@ -391,6 +392,7 @@ def multinomial(x: Node, num_samples: int, replacement: bool = False, *, random_
         raise TypeError(f"multinomial: probabilities are floats, not {x.dtype}: cast them first")
     if len(x.shape) not in (1, 2):
         raise ValueError(f"multinomial: takes a row or a matrix of floats, not {shapes.words(x)}")
+    num_samples = shapes.as_int(num_samples, "num_samples")
     size = x.shape[-1]
     if num_samples < 1 or (not replacement and shapes.at_most(num_samples, size) is not True):
         raise ValueError(

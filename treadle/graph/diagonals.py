@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from treadle.graph import shapes
@@ -51,6 +50,7 @@ def diag_embed(x: Node, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Node
     square = expand(reshape(x, (*before, length, 1)), (*before, length, length))
     main = eq(reshape(iota(length, int64), (length, 1)), iota(length, int64))
     square = where(main, square, const(0, x.dtype))
+    offset = shapes.as_int(offset, "offset")
     down, right = max(0, -offset), max(0, offset)
     keep: list[tuple[Dim, Dim]] = [(0, 0)] * len(before)
     square = pad(square, [*keep, (down, right), (right, down)])
@@ -64,6 +64,7 @@ def diag(x: Node, diagonal: int = 0) -> Node:
     >>> Tensor([[1, 2], [3, 4]]).diag()
     Tensor([1, 4])
     """
+    diagonal = shapes.as_int(diagonal, "diagonal")
     if len(x.shape) == 1:
         return diag_embed(x, diagonal)
     if len(x.shape) != 2:
@@ -185,12 +186,15 @@ def tri(r: Any, c: Any = None, diagonal: int = 0, *, dtype: DType | None = None)
             [1., 1., 0.]])
     """
     height, width = check_sizes((as_dim(r), as_dim(r if c is None else c)), "tri")
-    return cast(on_or_below(height, width, diagonal), dtype or float32)
+    below = on_or_below(height, width, shapes.as_int(diagonal, "diagonal"))
+    return cast(below, dtype or float32)
 
 
 def _indices(name: str, lower: bool, text_: str) -> None:
     def function(row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Node:
-        height, width = check_sizes((operator.index(row), operator.index(col)), name)
+        row, col = shapes.as_int(row, "row"), shapes.as_int(col, "col")
+        offset = shapes.as_int(offset, "offset")
+        height, width = check_sizes((row, col), name)
         ends = [min(max(number + offset + lower, 0), col) for number in range(row)]
         count = sum(ends) if lower else row * col - sum(ends)
         below = on_or_below(height, width, offset if lower else offset - 1)

@@ -629,6 +629,7 @@ def diagonal(x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Node:
     rows, columns = normalize_axis(dim1, rank, "dim1"), normalize_axis(dim2, rank, "dim2")
     if rows == columns:
         raise ValueError(f"diagonal: dim1 and dim2 are both dimension {rows}")
+    offset = shapes.as_int(offset, "offset")
     x = movedim(x, (rows, columns), (rank - 2, rank - 1))
     height, width = x.shape[-2:]
     down, right = max(0, -offset), max(0, offset)
@@ -669,7 +670,8 @@ def tril(x: Node, diagonal: int = 0) -> Node:
     Tensor([[1, 0],
             [3, 4]])
     """
-    return where(on_or_below(*_matrix(x, "tril"), diagonal), x, const(0, x.dtype))
+    below = on_or_below(*_matrix(x, "tril"), shapes.as_int(diagonal, "diagonal"))
+    return where(below, x, const(0, x.dtype))
 
 
 @public("triu", source="PyTorch", namespace=True)
@@ -680,4 +682,5 @@ def triu(x: Node, diagonal: int = 0) -> Node:
     Tensor([[1, 2],
             [0, 4]])
     """
-    return where(on_or_below(*_matrix(x, "triu"), diagonal - 1), const(0, x.dtype), x)
+    below = on_or_below(*_matrix(x, "triu"), shapes.as_int(diagonal, "diagonal") - 1)
+    return where(below, const(0, x.dtype), x)

@@ -255,6 +255,7 @@ def diff(
     """
     if not x.shape:
         raise ValueError("diff: a 0-d tensor has no dimension to take differences along")
+    n = shapes.as_int(n, "n")
     if n < 0:
         raise ValueError(f"diff: n is 0 or more, not {n}")
     axis = normalize_axis(dim, len(x.shape))

@@ -139,6 +139,7 @@ def topk(
     >>> Tensor([1, 3, 2]).topk(2)
     ValuesIndices(values=Tensor([3, 2]), indices=Tensor([1, 2]))
     """
+    k = shapes.as_int(k, "k")
     rows, axis = _last(x, dim)
     if k < (0 if x.shape else 1) or shapes.at_most(k, rows.shape[-1]) is not True:
         raise ValueError(
@@ -182,6 +183,7 @@ def kthvalue(x: Node, k: int, dim: int = -1, keepdim: bool = False) -> ValuesInd
     >>> Tensor([3, 1, 2]).kthvalue(2)
     ValuesIndices(values=Tensor(2), indices=Tensor(2))
     """
+    k = shapes.as_int(k, "k")
     size = x.shape[normalize_axis(dim, len(x.shape))] if x.shape else 1
     if k < 1 or shapes.at_most(k, size) is not True:
         raise ValueError(f"kthvalue: k={k} is not one of 1 to {shapes.dim_text(size)}")

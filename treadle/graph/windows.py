@@ -44,6 +44,21 @@ def padding_pairs(name: str, padding: Padding, count: int) -> Pairs:
     return tuple((before, after) for before, after in each)
 
 
+def convolution_padding(
+    name: str, padding: Padding, count: int, reach: Sequence[int], stride: Sizes
+) -> Pairs:
+    """The padding of a convolution as pairs: "same" keeps the size of x, "valid" is none."""
+    if padding == "same":
+        if any(step != 1 for step in per_axis(name, "stride", stride, count, 1)):
+            raise ValueError(f"{name}: padding='same' is for stride=1, not stride={stride!r}")
+        return tuple(((span - 1) // 2, span // 2) for span in reach)
+    if isinstance(padding, str) and padding != "valid":
+        raise ValueError(
+            f"{name}: padding is an int, {count} of them, pairs, 'valid' or 'same', not {padding!r}"
+        )
+    return padding_pairs(name, 0 if padding == "valid" else padding, count)
+
+
 def reach_of(kernel: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
     """How many elements a window spans on each axis."""
     return tuple(step * (size - 1) + 1 for size, step in zip(kernel, dilation))

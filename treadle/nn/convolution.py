@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from treadle.graph.windows import convolution_padding, padding_pairs, reach_of
 from treadle.nn import begin
 from treadle.nn.begin import Dtype
 from treadle.nn.module import Module
@@ -92,11 +93,6 @@ class _Forward(_Convolution):
         _divides(name, groups, in_channels, out_channels)
         if padding_mode not in PADDING_MODES:
             raise ValueError(f"{name}: padding_mode={padding_mode!r} is not one of {PADDING_MODES}")
-        if isinstance(padding, str) and padding not in ("valid", "same"):
-            raise ValueError(
-                f"{name}: padding is an int, {self.count} of them, pairs, 'valid' or 'same', not "
-                f"{padding!r}"
-            )
         super().__init__(
             (in_channels, out_channels),
             (out_channels, in_channels // groups),
@@ -106,9 +102,8 @@ class _Forward(_Convolution):
             device,
             dtype,
         )
-        if padding == "same" and self.stride != (1,) * self.count:
-            raise ValueError(f"{name}: padding='same' is for stride=1, not stride={self.stride}")
         self.padding, self.padding_mode = padding, padding_mode
+        self._amounts()  # a padding that is none is refused now
 
     def forward(self, x: Tensor) -> Tensor:
         padding = self.padding
@@ -119,16 +114,8 @@ class _Forward(_Convolution):
 
     def _amounts(self) -> list[int]:
         """The padding as `pad` takes it: (low, high) of the last dimension first."""
-        if self.padding == "valid":
-            return []
-        if self.padding == "same":
-            spans = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
-            pairs = [(span // 2, span - span // 2) for span in spans]
-        elif isinstance(self.padding, (tuple, list)) and isinstance(self.padding[0], (tuple, list)):
-            pairs = [(low, high) for low, high in self.padding]
-        else:
-            sizes = _each(type(self).__name__, "padding", self.padding, self.count, 0)
-            pairs = [(size, size) for size in sizes]
+        name, reach = type(self).__name__, reach_of(self.kernel_size, self.dilation)
+        pairs = convolution_padding(name, self.padding, self.count, reach, self.stride)
         return [amount for pair in reversed(pairs) for amount in pair]
 
 
@@ -208,6 +195,7 @@ class _Transposed(_Convolution):
             device,
             dtype,
         )
+        padding_pairs(name, padding, self.count)  # one that is none is refused now
         self.padding = padding
         self.output_padding = _each(name, "output_padding", output_padding, self.count, 0)
 
@@ -233,9 +221,9 @@ class _Transposed(_Convolution):
                 f"{name}: output_size={tuple(wanted)} needs {self.count} or {x.ndim} sizes for an "
                 f"x of shape {x.shape}"
             )
-        padding = _each(name, "padding", self.padding, self.count, 0)
+        padding = padding_pairs(name, self.padding, self.count)
         least = [
-            (size - 1) * s - 2 * p + d * (k - 1) + 1
+            (size - 1) * s - sum(p) + d * (k - 1) + 1
             for size, s, p, d, k in zip(
                 x.shape[-self.count :], self.stride, padding, self.dilation, self.kernel_size
             )
