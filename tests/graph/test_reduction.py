@@ -173,6 +173,28 @@ def test_cumsum(size):
     same(running.cumsum(tensor(x.T.copy()), -2), np.cumsum(x.T, 0).astype(np.int64))
 
 
+@pytest.mark.parametrize(
+    "shape, axis", [((70_001,), 0), ((80_000,), 0), ((70, 1000), 1), ((1300, 60), 0)]
+)
+def test_running_folds_of_many_elements(shape, axis):
+    """Whose rows are cut in smaller blocks, ending with one or not."""
+    x = np.random.default_rng(1).integers(-50, 50, shape).astype(np.int64)
+    same(running.cumsum(tensor(x), axis), np.cumsum(x, axis))
+    same(running.cumprod(tensor(x | 1), axis), np.cumprod(x | 1, axis))
+    same(running.cummax(tensor(x), axis)[0], np.maximum.accumulate(x, axis))
+    floats = x.astype(np.float64) / 16
+    one_by_one = np.logaddexp.accumulate(floats, axis)  # which rounds at each element
+    close(running.logcumsumexp(tensor(floats), axis), one_by_one, 1000)
+
+
+def test_running_sums_round_seldom():
+    """Sums of sums: what 100,000 numbers add up to is off by a few roundings, not by thousands."""
+    x = np.random.default_rng(0).random(100_000, dtype=np.float32)
+    exact = np.cumsum(x.astype(np.float64))
+    off = np.abs(run(running.cumsum(tensor(x), 0)) - exact) / exact
+    assert off.max() < 4e-7
+
+
 def test_cumsum_keeps_what_comes_before_an_infinity():
     same(running.cumsum(tensor([1.0, INF, 2.0]), 0), np.array([1.0, INF, INF]))
     same(running.cumsum(tensor(np.float32(2)), 0), np.float32(2))

@@ -1,10 +1,11 @@
 """Running folds along a dimension: sums, products and extremes of all elements up to each.
 
-One mechanism for all of them (`_running`): blocks of 32 are folded directly (a triangle: 32
-operations an element, a kernel whose loops are all affine), then the folds of the blocks in the
-same way, so the work grows with the size alone and the depth is log32 of it. A loop over the
-elements would do less work, but one element after another; and sums of sums round less than one
-long sum.
+One mechanism for all of them (`_running`): blocks of at most 32 are folded directly, each place by
+a window that ends there (8 operations an element in blocks of 8, lanes along the places, a kernel
+whose loops are all affine); what comes before a block is the running fold of the folds of the
+blocks, found in the same way. So the work grows with the size alone and the depth is its logarithm.
+A loop over the elements would do less work, but one element after another; and sums of sums round
+less than one long sum.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from treadle.graph.build import (
     broadcast,
     cast,
     const,
+    contiguous,
     expand,
     gather,
     iota,
@@ -43,7 +45,9 @@ from treadle.ir.dtype import DType, bool_, int32, int64, uint64
 from treadle.ir.monoid import MONOIDS
 from treadle.ir.node import Node
 
-_BLOCK = 32  # elements that are folded directly
+_MOST = 32  # elements that are folded directly
+_FEW = 8  # elements of the first blocks of many
+_MANY = 1 << 16  # elements whose operations cost more than a kernel
 
 State = tuple[Node, ...]
 
@@ -75,38 +79,67 @@ def of_monoid(name: str, *dtypes: DType) -> Fold:
     )
 
 
-def _running(state: State, fold: Fold) -> State:
-    """At each place of the last dimension the fold of all up to it."""
-    size, before = state[0].shape[-1], state[0].shape[:-1]
-    if shapes.bounds(size)[1] <= _BLOCK:
-        return _triangle(state, fold)
-    last = len(before)
-    keep: list[tuple[Dim, Dim]] = [(0, 0)] * last
-    extra = -size % _BLOCK if isinstance(size, int) else _BLOCK
+def _running(state: State, fold: Fold, before: bool = False) -> State:
+    """At each place of the last dimension the fold of all up to it; `before`: without its own."""
+    size, others = state[0].shape[-1], state[0].shape[:-1]
+    most = shapes.bounds(size)[1]
+    if most <= _MOST:
+        return _masked(state, fold) if before else _windows(state, fold, most)
+    many = shapes.bounds(shapes.total(state[0].shape))[1] > _MANY
+    block = _block(most, many and not before)
+    axis = len(others)
+    keep: list[tuple[Dim, Dim]] = [(0, 0)] * axis
+    extra = -size % block if isinstance(size, int) else block
     rows = tuple(
         [
-            window(pad(x, [*keep, (0, extra)], neutral), last, _BLOCK, stride=_BLOCK)
+            window(pad(x, [*keep, (0, extra)], neutral), axis, block, stride=block)
             for x, neutral in zip(state, fold.neutral)
         ]
     )
-    blocks = rows[0].shape[last]
-    upto = _running(fold.along(rows), fold)
+    blocks = rows[0].shape[axis]
     earlier = []
-    for x, neutral in zip(upto, fold.neutral):
-        shifted = pad(narrow(x, last, 0, shapes.subtract(blocks, 1)), [*keep, (1, 0)], neutral)
-        earlier.append(expand(reshape(shifted, (*before, blocks, 1)), (*before, blocks, _BLOCK)))
-    both = fold.combine(tuple(earlier), _triangle(rows, fold))
-    flat = (*before, shapes.multiply(blocks, _BLOCK))
-    return tuple([narrow(reshape(x, flat), last, 0, size, inside=True) for x in both])
+    for x in _running(fold.along(rows), fold, before=True):
+        stored = contiguous(x) if many else x  # one reduction a kernel is what `windows` is for
+        earlier.append(expand(reshape(stored, (*others, blocks, 1)), (*others, blocks, block)))
+    both = fold.combine(tuple(earlier), _windows(rows, fold, block, before))
+    flat = (*others, shapes.multiply(blocks, block))
+    return tuple([narrow(reshape(x, flat), axis, 0, size, inside=True) for x in both])
 
 
-def _triangle(state: State, fold: Fold) -> State:
-    """The running fold as a fold over a triangle: out[j] is that of x[k] for k <= j."""
-    size, before = state[0].shape[-1], state[0].shape[:-1]
-    inside = on_or_below(size, size, 0)
+def _block(size: int, first: bool) -> int:
+    """Elements of a block in a row of `size`. `first`: few, as operations are most of the cost.
+    Else so many that there are no more levels than with the most: each rounds once more. A row
+    that ends with a block needs no guards."""
+    least = _FEW
+    if not first:
+        rest = 1
+        while rest * _MOST < size:
+            rest *= _MOST
+        least = max(2 * _FEW, -(-size // rest))
+    return next((n for n in range(least, _MOST + 1) if size % n == 0), least)
+
+
+def _windows(state: State, fold: Fold, most: int, before: bool = False) -> State:
+    """The running fold as the folds of windows of as many elements as there are at most, which
+    begin in neutral ones. Window n is what stands before place n."""
+    size, axis = state[0].shape[-1], len(state[0].shape) - 1
+    edges: list[tuple[Dim, Dim]] = [(0, 0)] * axis
+    windows = []
+    for x, neutral in zip(state, fold.neutral):
+        every = window(pad(x, [*edges, (most, 0)], neutral), axis, most)
+        start = 0 if before else 1
+        windows.append(narrow(every, axis, start, shapes.add(size, start), inside=True))
+    return fold.along(tuple(windows))
+
+
+def _masked(state: State, fold: Fold) -> State:
+    """The fold of all before each place as one over a triangle. It reads all of a row at every
+    place, so it is one kernel with what computes the row."""
+    size, others = state[0].shape[-1], state[0].shape[:-1]
+    inside = on_or_below(size, size, -1)
     squares = []
     for x, neutral in zip(state, fold.neutral):
-        square = expand(reshape(x, (*before, 1, size)), (*before, size, size))
+        square = expand(reshape(x, (*others, 1, size)), (*others, size, size))
         squares.append(where(inside, square, const(neutral, x.dtype)))
     return fold.along(tuple(squares))
 
