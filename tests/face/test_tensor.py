@@ -462,3 +462,18 @@ def test_the_function_tensor_makes_a_tensor_that_nothing_flows_back_from() -> No
     assert copy.tolist() == [1.0, 2.0]
     assert treadle.tensor([1, 2], dtype="float64", requires_grad=True).requires_grad
     assert treadle.tensor(3).item() == 3
+
+
+def test_what_is_computed_again_overwrites_nothing() -> None:
+    """The update of `u` waits: the old value is a factor of y."""
+    w, u = Tensor([2.0, 3.0], requires_grad=True), Tensor([1.0, 1.0]).realize()
+    found = []
+    for _ in range(3):
+        w.grad = None
+        with treadle.no_grad():
+            u.assign(u * 0.5 + w.detach())
+        y = w * u.detach().clone()
+        y.numpy()
+        (y**2).sum().backward()
+        found.append(w.grad.tolist())
+    assert found == [[25.0, 73.5], [42.25, 135.375], [52.5625, 173.34375]]

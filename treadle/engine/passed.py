@@ -28,11 +28,12 @@ def mark(roots: Iterable[Node]) -> None:
 
 def again(order: Sequence[Node], bindings: dict[str, int]) -> list[Cell]:
     """The live cells that depend on what is computed again in a graph whose nodes are `order`, with
-    these values of Variables. One that only moves what another holds costs nothing, and waits."""
+    these values of Variables. One that only moves what another holds costs nothing, and waits; so
+    does one that takes over memory, which another value may still need for its derivative."""
     twice = [node for node in order if node.memo and _MARK in node.memo and _is_work(node)]
     if not twice:
         return []
-    pending = {cell: cell.node for cell in live() if cell.node.src}
+    pending = {cell: cell.node for cell in live() if cell.node.src and cell.target is None}
     held = set(pending.values())
     return [
         cell
