@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from treadle.engine.cell import Cell, dependants, live
+from treadle.engine.storage import memory
 from treadle.graph.body import unmoved
 from treadle.ir.node import Node, toposort
 
@@ -29,11 +30,14 @@ def mark(roots: Iterable[Node]) -> None:
 def again(order: Sequence[Node], bindings: dict[str, int]) -> list[Cell]:
     """The live cells that depend on what is computed again in a graph whose nodes are `order`, with
     these values of Variables. One that only moves what another holds costs nothing, and waits; so
-    does one that takes over memory, which another value may still need for its derivative."""
+    does one that takes over memory while anybody requires a gradient, which may need what is there
+    now."""
     twice = [node for node in order if node.memo and _MARK in node.memo and _is_work(node)]
     if not twice:
         return []
-    pending = {cell: cell.node for cell in live() if cell.node.src and cell.target is None}
+    pending = {cell: cell.node for cell in live() if cell.node.src}
+    if memory.tracked:
+        pending = {cell: node for cell, node in pending.items() if cell.target is None}
     held = set(pending.values())
     return [
         cell
