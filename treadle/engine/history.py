@@ -40,7 +40,7 @@ def requirer(leaf: Node) -> Cell | None:
     return cell
 
 
-def carries_gradient(leaves: Sequence[Node]) -> bool:
+def carries_gradient(leaves: Iterable[Node]) -> bool:
     """Whether a value computed from these leaves may be differentiated."""
     return any(
         leaf.arg[0] in memory.tracked
@@ -54,6 +54,14 @@ def remember(leaf: Node, value: Node | Callable[[], Node], clock: int) -> None:
     """`leaf` holds the value of a node, which was computed when the memory's clock stood at
     `clock`. value: the node, or a function that makes it when somebody asks."""
     memory.history[leaf.arg[0]] = value, clock
+
+
+def remembered() -> list[Node]:
+    """Every node that a leaf remembers."""
+    for slot, (value, clock) in list(memory.history.items()):
+        if not isinstance(value, Node):
+            memory.history[slot] = value(), clock
+    return [value for value, _ in memory.history.values() if isinstance(value, Node)]
 
 
 def forget(leaf: Node) -> None:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from treadle.engine.cell import Cell, dependants, live
-from treadle.engine.storage import memory
+from treadle.engine.history import carries_gradient, remembered
 from treadle.graph.body import unmoved
+from treadle.ir import ops
 from treadle.ir.node import Node, toposort
 
 _MARK = "computed"
@@ -30,14 +31,13 @@ def mark(roots: Iterable[Node]) -> None:
 def again(order: Sequence[Node], bindings: dict[str, int]) -> list[Cell]:
     """The live cells that depend on what is computed again in a graph whose nodes are `order`, with
     these values of Variables. One that only moves what another holds costs nothing, and waits; so
-    does one that takes over memory while anybody requires a gradient, which may need what is there
-    now."""
+    does one that takes over memory from which a derivative may be asked for."""
     twice = [node for node in order if node.memo and _MARK in node.memo and _is_work(node)]
     if not twice:
         return []
     pending = {cell: cell.node for cell in live() if cell.node.src}
-    if memory.tracked:
-        pending = {cell: node for cell, node in pending.items() if cell.target is None}
+    needed = _needed(pending) if any(cell.target for cell in pending) else frozenset()
+    pending = {cell: node for cell, node in pending.items() if cell.target not in needed}
     held = set(pending.values())
     return [
         cell
@@ -45,6 +45,16 @@ def again(order: Sequence[Node], bindings: dict[str, int]) -> list[Cell]:
         if (_is_work(cell.node) or unmoved(cell.node) not in held)
         and cell.bindings.items() <= bindings.items()
     ]
+
+
+def _needed(pending: dict[Cell, Node]) -> frozenset[Node]:
+    """The leaves that a derivative of a live value may read."""
+    lazy = (_leaves([node]) for node in pending.values())
+    return _leaves(remembered()).union(*filter(carries_gradient, lazy))
+
+
+def _leaves(roots: Iterable[Node]) -> frozenset[Node]:
+    return frozenset(node for node in toposort(roots) if node.op is ops.BUFFER)
 
 
 def _is_work(node: Node) -> bool:
