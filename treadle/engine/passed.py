@@ -36,15 +36,17 @@ def again(order: Sequence[Node], bindings: dict[str, int]) -> list[Cell]:
     if not twice:
         return []
     pending = {cell: cell.node for cell in live() if cell.node.src}
-    needed = _needed(pending) if any(cell.target for cell in pending) else frozenset()
-    pending = {cell: node for cell, node in pending.items() if cell.target not in needed}
     held = set(pending.values())
-    return [
+    joining = [
         cell
         for cell in dependants(pending, twice)
         if (_is_work(cell.node) or unmoved(cell.node) not in held)
         and cell.bindings.items() <= bindings.items()
     ]
+    if not any(cell.target for cell in joining):
+        return joining
+    needed = _needed(pending)
+    return [cell for cell in joining if cell.target not in needed]
 
 
 def _needed(pending: dict[Cell, Node]) -> frozenset[Node]:
