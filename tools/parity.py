@@ -4,6 +4,7 @@
     python tools/parity.py softmax sort    these names, with every miss
     python tools/parity.py --write sort    and write what became of them, beside the other names
     python tools/parity.py --check         fail if a name passes fewer samples than parity.txt says
+                                           (any run prints what fell; this one writes nothing)
     python tools/parity.py --record        some samples of every name, for `make test`
 
 A *sample* is one call of `torch.testing._internal.common_methods_invocations.op_db`, in one dtype:
@@ -45,7 +46,7 @@ COUNTS = ROOT / "tools" / "parity.txt"
 PAGE = ROOT / "docs" / "parity.md"
 RECORDED = ROOT / "tests" / "face" / "recorded.npz"
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
-SECONDS = 10  # of processor time for one sample: that others run beside it counts for nothing
+SECONDS = 20  # of processor time for one sample: that others run beside it counts for nothing
 PATIENCE = 6  # samples of one name that may be too slow; then the rest counts as missed
 SAMPLES = 48  # of one name and dtype; of more, every n-th
 DRAWS = 60  # how often PyTorch is asked whether what it draws is always the same
@@ -461,7 +462,8 @@ def read_counts() -> dict[str, Tally]:
 
 def write(found: dict[str, Tally]) -> None:
     """The counts, which may only rise, and the page for readers; other names keep theirs."""
-    every = sorted((read_counts() | found).items())
+    kept = {name: t for name, t in read_counts().items() if rules.resolve(name) is not None}
+    every = sorted((kept | found).items())
     found = {name: t for name, t in every if t.total}  # some are for complex numbers alone
     rows = ["# name, passed, samples, with gradients, by float64, misses; passed may only rise"]
     for name, t in found.items():
@@ -526,6 +528,7 @@ def main() -> int:
     if writes and dtypes != DTYPES:
         parser.error("the counts are of all dtypes: leave out --dtypes, or name what to try")
     each = write if writes else lambda found: None
+    before = read_counts()
     found = run(names, arguments.device, dtypes, arguments.jobs, each)
     for name, t in found.items():
         if t.rate < 0.95 or arguments.names:
@@ -534,12 +537,13 @@ def main() -> int:
                 print(f"    {count:4d}  {miss} ({rules.reason(name, miss)})")
     good = sum(t.rate >= 0.95 for t in found.values())
     print(f"{good} of {len(found)} names with at least 95 % of their samples")
-    if arguments.check:
-        before = read_counts()
-        fallen = [n for n, t in found.items() if n in before and t.passed < before[n].passed]
-        print("\n".join(f"{n}: {found[n].passed}, was {before[n].passed}" for n in fallen))
-        return 1 if fallen else 0
-    return 0
+    fallen = [n for n, t in found.items() if n in before and t.passed < before[n].passed]
+    gone = [name for name in before if name not in known]
+    for name in fallen:
+        print(f"{name}: {found[name].passed}, was {before[name].passed}")
+    for name in gone:
+        print(f"{name}: {before[name].passed} samples passed; treadle has the name no more")
+    return 1 if arguments.check and (fallen or gone) else 0
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 
 import treadle
 from treadle import Tensor, nn
+from treadle.elsewhere import Elsewhere
 
 # ---- which names ---------------------------------------------------------------------------------
 # op_db's names that treadle has for something else, or with another meaning by decision
@@ -58,9 +59,13 @@ CALLED: dict[str, Callable[..., Any]] = {
 
 def resolve(name: str) -> Callable[..., Any] | None:
     """What a user calls for this name of PyTorch's: a method of Tensor, or a function of the
-    module that has PyTorch's name for it. None: treadle has no such name."""
-    if name in CALLED:
-        return CALLED[name]
+    module that has PyTorch's name for it. None: treadle has no such name, or only says what to use
+    instead."""
+    found = CALLED.get(name) or _attribute(name)
+    return None if isinstance(found, Elsewhere) else found
+
+
+def _attribute(name: str) -> Any:
     if name.startswith("nn.functional."):
         return getattr(nn.functional, name.removeprefix("nn.functional."), None)
     module, _, short = name.partition(".")
