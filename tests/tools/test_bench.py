@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +19,7 @@ from treadle import events
 from treadle.__main__ import main
 from treadle.ir import text
 from treadle.kernel.schedule_text import parse_actions
-from treadle.tools.bench import child, command, folder, machine, report, runner, timing
+from treadle.tools.bench import child, command, folder, machine, report, runner, targets, timing
 from treadle.tools.bench import compare as comparing
 from treadle.tools.bench.case import Case, normal, plain
 from treadle.tools.bench.child import Settings
@@ -153,10 +155,53 @@ def test_artifacts_parse_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_case_that_fails_says_why_and_loses_nothing_else(tmp_path: Path) -> None:
     wrong = replace(CASES["matmul/64/NN"], name="matmul/none")
-    data = runner.run_all([wrong], SHORT, tmp_path, "now", lambda entry: None)
+    data = runner.new(SHORT, "now")
+    runner.run_all(data, [wrong], SHORT, tmp_path, lambda entry: None)
     assert data["cases"][0]["error"] == "KeyError: 'matmul/none'"
     assert folder.read(tmp_path) == json.loads(json.dumps(data))
     assert "KeyError" in report.run_table(data)
+
+
+def test_processes_that_a_case_started_end_with_it() -> None:
+    """A compiler that lives on holds the output: who reads it to its end would wait for it."""
+    forgotten = (
+        "import subprocess, sys; subprocess.Popen(['sleep', '600']); print(sys.stdin.read())"
+    )
+    variables = dict(os.environ)
+    status, out, said = runner.told(forgotten + "; print(1 / 0)", "a", variables, Path(), 60)
+    assert (status, out) == (1, "a\n") and "ZeroDivisionError" in said
+    with pytest.raises(subprocess.TimeoutExpired):
+        runner.told(forgotten + "; import time; time.sleep(600)", "a", variables, Path(), 0.5)
+
+
+def test_an_interrupted_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[str] = []
+
+    def run_case(case: Case, settings: Settings) -> dict[str, Any]:
+        if len(ran) == 2:
+            raise KeyboardInterrupt
+        ran.append(case.name)
+        return entry(case.name, treadle=library(*FAST))
+
+    monkeypatch.setattr(machine, "busy", lambda seconds=0.0: 0.0)
+    monkeypatch.setattr("treadle.tools.bench.runner.run_case", run_case)
+    words = ["bench", "matmul/64/", "--out", str(tmp_path)]
+    assert main(words) == 1
+    assert "--resume goes on" in (shown := capsys.readouterr()).err
+    assert all(name in shown.out for name in ran)
+    monkeypatch.setattr(
+        "treadle.tools.bench.runner.run_case",
+        lambda case, settings: entry(case.name, treadle=library(*FAST)),
+    )
+    assert main([*words, "--resume"]) == 0
+    assert "[3/4] matmul/64/TN" in capsys.readouterr().err
+    assert [each["name"] for each in folder.read(tmp_path)["cases"]] == [
+        case.name for case in choose(["matmul/64/"])
+    ]
+    assert main([*words, "--resume", "--blocks", "9"]) == 2
+    assert "cannot be gone on with: turns was 7, is 9" in capsys.readouterr().err
 
 
 # ---- folders -------------------------------------------------------------------------------------
@@ -265,6 +310,63 @@ def test_a_table_has_ratios_and_geometric_means() -> None:
     shown = report.run_table(run)
     assert "| 2.00" in shown
     assert "a: 2 cases, geometric mean 1.41 of torch, least 1.00" in shown
+
+
+# ---- targets ------------------------------------------------------------------------------------
+def test_targets_are_met_missed_or_undecided() -> None:
+    assert targets.verdict(1.1, 1.2, 1.1) == "met"
+    assert targets.verdict(1.0, 1.2, 1.1) == "undecided"
+    assert targets.verdict(1.0, 1.05, 1.1) == "missed"
+
+
+def judged(*entries: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Target and verdict of each line."""
+    return {line.name: (line.target, line.verdict) for line in targets.lines(run_of(*entries))}
+
+
+def test_a_group_is_judged_by_its_mean_and_each_case_by_less() -> None:
+    seen = judged(
+        entry("matmul/64/NN", treadle=library(*FAST), torch=library(*FAST)),
+        entry("matmul/64/NT", treadle=library(*FAST), torch=library(*SLOW)),
+        entry("matmul/64/TN", treadle=library(*FAST)),
+    )
+    assert seen["matmul/64/NN"] == ("0.95", "met")
+    assert seen["matmul/64/TN"] == ("0.95", "not measured")
+    assert seen["matmul, geometric mean of 2 (1 missing)"] == ("1.1", "met")
+
+
+def test_a_case_near_the_rate_of_memory_has_met_its_target() -> None:
+    copy = entry("elementwise/copy", treadle=library(*FAST))
+    exp = entry("elementwise/exp", treadle=library(*FAST), torch=library(*FAST))
+    for each in (copy, exp):
+        each["bytes"] = 8
+    assert judged(exp)["elementwise/exp"] == ("2.3", "missed")
+    assert judged(copy, exp)["elementwise/exp"] == ("2.3", "met")
+    token = entry("decoder/gpt2/token", treadle=library(*SLOW), torch=library(*SLOW))
+    total = entry("sum/all", treadle=library(*FAST))
+    token["bytes"], total["bytes"] = 10, 8  # 2 / 10 for a byte is 1.6 times 1 / 8
+    seen = judged(total, token)
+    assert seen["decoder/gpt2/token"] == ("1.2", "missed")
+    assert seen["decoder/gpt2/token, a byte"] == ("at most 1.3 of sum/all", "missed")
+
+
+def test_a_cold_start_is_judged_with_both_caches() -> None:
+    own = {**library(*FAST), "cold": {"warm_disk_seconds": FAST}}
+    seen = judged(entry("cold/gpt2", treadle=own, tinygrad={"error": "none"}))
+    assert seen["cold/gpt2, empty cache"] == ("at most 1.5 s", "met")
+    assert seen["cold/gpt2, warm cache"] == ("at most 0.4 s", "missed")
+
+
+def test_the_table_of_targets_counts_and_names_what_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = {**entry("softmax/forward"), "error": "RuntimeError: off"}
+    fast = entry("softmax/gradient", treadle=library(*FAST), torch=library(*SLOW))
+    folder.write(tmp_path, run_of(wrong, fast))
+    assert main(["bench", "show", str(tmp_path), "--targets"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[2].split(" | ")[1:4] == ["target", "treadle, ms", "torch, ms"]
+    assert shown[-2:] == ["2 met, 1 not measured", "- softmax/forward: RuntimeError: off"]
 
 
 # ---- the command line ----------------------------------------------------------------------------

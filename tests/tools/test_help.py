@@ -17,7 +17,11 @@ SCRIPTS = [
     for path in sorted((ROOT / folder).glob("*.py"))
     if "__main__" in path.read_text(encoding="utf-8")
 ]
-WORDS = {"replay": ("compare", "record"), "tune": ("merge", "show")}
+WORDS = {
+    "bench": ("compare", "show"),
+    "replay": ("compare", "record"),
+    "tune": ("merge", "show"),
+}
 
 
 def needs_pytorch(path: Path) -> bool:

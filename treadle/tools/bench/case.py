@@ -25,6 +25,24 @@ def nothing(random: np.random.Generator) -> Arrays:
 
 
 @dataclass(frozen=True)
+class Target:
+    """What a case has to reach; what is not given is not asked.
+
+    ratio: PyTorch's time divided by ours. alone: the ratio is asked of the geometric mean of the
+    case's group, and of the case alone only this much. stream: (a case that only moves memory, how
+    many times as long a byte may take as there); instead: that is enough, whatever the ratio.
+    empty, warm: seconds of the first call, with an empty and with a warm disk cache.
+    """
+
+    ratio: float | None = None
+    alone: float | None = None
+    stream: tuple[str, float] | None = None
+    instead: bool = False
+    empty: float | None = None
+    warm: float | None = None
+
+
+@dataclass(frozen=True)
 class Case:
     """One thing to measure.
 
@@ -34,8 +52,8 @@ class Case:
     dtype: what floating arrays are cast to. operations, bytes: what the least program would compute
     and move. consumes: each call changes the state that the next one reads (a training step), so
     that results are not compared. tolerance: how far results of two libraries may be apart,
-    relative to the largest number. target: PyTorch's time divided by ours, to be reached. quick:
-    whether it is part of `--quick`. cold: the first call in a fresh process is what counts.
+    relative to the largest number. target: what is to be reached. quick: whether it is part of
+    `--quick`. cold: the first call in a fresh process is what counts.
     """
 
     name: str
@@ -48,7 +66,7 @@ class Case:
     bytes: int = 0
     consumes: bool = False
     tolerance: float = 1e-4
-    target: float | None = None
+    target: Target = Target()
     quick: bool = False
     cold: bool = False
 

@@ -11,11 +11,12 @@ from typing import Any
 
 from treadle import extras
 from treadle.tools.bench import folder as folders
-from treadle.tools.bench import machine, report
+from treadle.tools.bench import machine, report, targets
+from treadle.tools.bench.case import Case
 from treadle.tools.bench.child import Settings
 from treadle.tools.bench.compare import compared, keep
 from treadle.tools.bench.libraries import LIBRARIES
-from treadle.tools.bench.runner import run_all
+from treadle.tools.bench.runner import begun, lacking, new, run_all
 from treadle.tools.bench.suite import choose
 from treadle.tools.bench.timing import table
 
@@ -32,28 +33,45 @@ turns. See docs/measuring.md.
   treadle bench matmul --torch                 the cases with matmul in their name
   treadle bench --quick --out before           a small part of the suite, kept
   treadle bench show before                    print a kept run again
+  treadle bench show before --targets          beside what is to be reached, as Markdown
   treadle bench compare before after           two kept runs
   treadle bench compare HEAD~1 . softmax       a commit and the working tree, measured in turns
 """
 
+SIDES = "two folders, or two commits (`.` is the working tree) and parts of the names of cases"
 
-def options(words: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="treadle bench",
-        description=DESCRIPTION,
+
+def _parser(word: str, what: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=f"treadle bench {word}".strip(),
+        description=what,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", help="parts or patterns of the names of cases")
-    parser.add_argument("--list", action="store_true", help="print the cases and stop")
+
+
+def _how(parser: argparse.ArgumentParser) -> None:
+    """The options of everything that measures."""
     parser.add_argument("--quick", action="store_true", help="few cases, short blocks")
-    parser.add_argument("--out", type=Path, help="the folder of the run")
+    parser.add_argument("--out", type=Path, help="the folder to keep it in")
     for name in LIBRARIES:
         if name != "treadle":
             option = f"--{name.replace('_', '-')}"
             parser.add_argument(option, action="store_true", help=f"measure {name} beside it")
     parser.add_argument("--blocks", type=int, help="blocks of calls for each library")
     parser.add_argument("--seconds", type=float, help="how long a block takes at least")
+
+
+def options(words: Sequence[str]) -> argparse.Namespace:
+    """The command line of a run."""
+    parser = _parser("", DESCRIPTION)
+    parser.add_argument("names", nargs="*", help="parts or patterns of the names of cases")
+    parser.add_argument("--list", action="store_true", help="print the cases and stop")
+    _how(parser)
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the run in --out: only what it lacks is measured",
+    )
     parser.add_argument(
         "--require-quiet",
         action="store_true",
@@ -81,24 +99,25 @@ def settings_of(chosen: argparse.Namespace) -> Settings:
 
 
 def main(words: Sequence[str]) -> int:
-    """The command; returns its exit status: 1 if a case failed, 2 for a wrong command line, 3 if
-    the machine is busy and should not be."""
-    chosen = options(words)
+    """The command; returns its exit status: 1 if a case failed or was not reached, 2 for a wrong
+    command line, 3 if the machine is busy and should not be."""
+    verbs = {"show": show, "compare": compare}
     try:
-        if chosen.names[:1] == ["show"]:
-            return show(chosen.names[1:])
-        if chosen.names[:1] == ["compare"]:
-            return compare(chosen)
-        cases = choose(chosen.names, chosen.quick)
-        if chosen.list:
-            print(table([(case.name, case.what) for case in cases], ("case", "what")))
-            return 0
-        if not is_quiet(chosen.require_quiet):
-            return 3
-        return measure(chosen, cases)
+        if words and words[0] in verbs:
+            return verbs[words[0]](words[1:])
+        return run(options(words))
     except (ValueError, FileNotFoundError) as error:
         print(f"treadle bench: {error}", file=sys.stderr)
         return 2
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """List cases, or measure them."""
+    cases = choose(chosen.names, chosen.quick)
+    if chosen.list:
+        print(table([(case.name, case.what) for case in cases], ("case", "what")))
+        return 0
+    return measure(chosen, cases) if is_quiet(chosen.require_quiet) else 3
 
 
 def is_quiet(required: bool) -> bool:
@@ -114,11 +133,15 @@ def is_quiet(required: bool) -> bool:
     return True
 
 
-def measure(chosen: argparse.Namespace, cases: Sequence[Any]) -> int:
-    """Run the cases, print the table."""
+def measure(chosen: argparse.Namespace, cases: Sequence[Case]) -> int:
+    """Run the cases, print the table. What is interrupted shows and keeps what it has."""
     now = time.strftime("%Y-%m-%dT%H:%M:%S")
     folder = chosen.out or Path("bench-results") / now.replace(":", "")
-    total, done = len(cases), 0
+    settings = settings_of(chosen)
+    data = begun(folder, settings) if chosen.resume else new(settings, now)
+    total = len(cases)
+    cases = lacking(data, cases)
+    done = total - len(cases)
 
     def tell(entry: Data) -> None:
         nonlocal done
@@ -126,35 +149,55 @@ def measure(chosen: argparse.Namespace, cases: Sequence[Any]) -> int:
         first = report.rows(entry)[0]
         print(f"[{done}/{total}] {' '.join(first[:4])}  {' '.join(first[8:11])}", file=sys.stderr)
 
-    data = run_all(cases, settings_of(chosen), folder, now, tell)
+    try:
+        run_all(data, cases, settings, folder, tell)
+    except KeyboardInterrupt:
+        print(f"interrupted; --out {folder} --resume goes on", file=sys.stderr)
     print(report.run_table(data))
-    print(f"kept in {folder}")
-    return 1 if any(entry["error"] for entry in data["cases"]) else 0
+    if data["cases"]:
+        print(f"kept in {folder}")
+    return 1 if done < total or any(entry["error"] for entry in data["cases"]) else 0
 
 
-def show(names: Sequence[str]) -> int:
+def show(words: Sequence[str]) -> int:
     """Print kept runs."""
-    for name in names:
-        data = folders.read(Path(name))
+    parser = _parser("show", "Prints kept runs.")
+    parser.add_argument("folders", nargs="+", type=Path, help="as --out named them")
+    parser.add_argument(
+        "--targets",
+        action="store_true",
+        help="as Markdown beside the targets: met, missed, or not decided by the intervals",
+    )
+    asked = parser.parse_args(words)
+    for folder in asked.folders:
+        data = folders.read(folder)
+        if asked.targets:
+            print(targets.markdown(data))
+            continue
         about = data["machine"]
-        print(f"{name}: {data['created']}, {about['threads']} x {about['processor']}")
+        print(f"{folder}: {data['created']}, {about['threads']} x {about['processor']}")
         print(f"commit {about['commit'] or 'unknown'}\n{report.run_table(data)}")
     return 0
 
 
-def compare(chosen: argparse.Namespace) -> int:
+def compare(words: Sequence[str]) -> int:
     """Compare two runs or commits."""
-    if len(chosen.names) < 3:
+    parser = _parser(
+        "compare", "Compares two kept runs, or two commits that are measured in turns."
+    )
+    parser.add_argument("sides", nargs="*", metavar="A B [name ..]", help=SIDES)
+    _how(parser)
+    asked = parser.parse_args(words)
+    if len(asked.sides) < 2:
         raise ValueError("compare takes two folders with runs, or two commits")
-    _, first, second, *patterns = chosen.names
-    cases = choose(patterns, chosen.quick or not patterns)
+    first, second, *patterns = asked.sides
+    cases = choose(patterns, asked.quick or not patterns)
 
     def tell(name: str) -> None:
         print(f"measured {name}", file=sys.stderr)
 
-    settings = settings_of(chosen)
-    runs = compared((first, second), cases, settings, tell)
+    runs = compared((first, second), cases, settings_of(asked), tell)
     print(report.comparison(*runs))
-    if chosen.out:
-        keep(chosen.out, runs, time.strftime("%Y-%m-%dT%H:%M:%S"))
+    if asked.out:
+        keep(asked.out, runs, time.strftime("%Y-%m-%dT%H:%M:%S"))
     return 0

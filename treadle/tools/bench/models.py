@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from treadle.tools.bench.case import Arrays, Case, Function, normal, plain
+from treadle.tools.bench.case import Arrays, Case, Function, Target, normal, plain
 from treadle.tools.bench.libraries import Library
 
 BATCH = 128
@@ -200,7 +200,7 @@ def cases() -> Iterator[Case]:
         _digits_step,
         weights=_digits_weights,
         consumes=True,
-        target=1.2,
+        target=Target(1.2),
         quick=True,
     )
     parameters = sum(int(np.prod(shape)) for shape in _BLOCK_SHAPES) * LAYERS
@@ -213,7 +213,7 @@ def cases() -> Iterator[Case]:
         operations=2 * (parameters + VOCABULARY * WIDTH),
         bytes=4 * (parameters + VOCABULARY * WIDTH),
         tolerance=1e-3,
-        target=1.2,
+        target=Target(1.2, stream=("sum/all", 1.3)),
     )
     resnet = Case(
         "resnet18/1x3x224x224/forward",
@@ -227,8 +227,11 @@ def cases() -> Iterator[Case]:
     yield from (step, token, resnet)
     first = plain(lambda library, x: x * 2 + 1)
     yield Case("cold/first", "x * 2 + 1 of 3 numbers", normal((3,)), first, cold=True, quick=True)
-    for case, name in ((step, "digits"), (token, "gpt2"), (resnet, "resnet18")):
+    soon = Target(empty=1.5, warm=0.4)
+    for case, name, target in (
+        (step, "digits", Target()), (token, "gpt2", soon), (resnet, "resnet18", soon),
+    ):  # fmt: skip
         yield replace(
             case,
-            name=f"cold/{name}", cold=True, quick=False, target=None, operations=0, bytes=0,
+            name=f"cold/{name}", cold=True, quick=False, target=target, operations=0, bytes=0,
         )  # fmt: skip

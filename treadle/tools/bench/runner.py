@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
 from treadle.tools.bench import folder as folders
@@ -55,18 +57,40 @@ def child(case: Case, settings: Settings, place: Place, cache: Path) -> Data:
         "CACHEDB": str(cache / "tinygrad.db"),
     }
     try:
-        found = subprocess.run(
-            [sys.executable, "-c", START],
-            input=asked, env=variables, cwd=cache, timeout=place.timeout,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        status, out, said = told(START, asked, variables, cache, place.timeout)
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"{case.name} took more than {place.timeout:.0f} s") from None
-    if found.returncode:
-        last = found.stderr.strip().splitlines()[-1:] or [f"exit status {found.returncode}"]
+    if status:
+        last = said.strip().splitlines()[-1:] or [f"exit status {status}"]
         raise RuntimeError(last[0])
-    seen: Data = json.loads(found.stdout.splitlines()[-1])
+    seen: Data = json.loads(out.splitlines()[-1])
     return seen
+
+
+def told(
+    program: str, asked: str, variables: dict[str, str], folder: Path, timeout: float
+) -> tuple[int, str, str]:
+    """(exit status, output, errors) of a Python program that reads `asked`. When it ends, whatever
+    way, the processes that it has started (compilers, workers) end with it: one that lives on would
+    disturb the next case. Output goes to files, for a pipe is at its end only when the last of them
+    has closed it. subprocess.TimeoutExpired after `timeout` seconds."""
+    with TemporaryFile("w+") as given, TemporaryFile("w+") as out, TemporaryFile("w+") as said:
+        given.write(asked)
+        given.seek(0)
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=given, stdout=out, stderr=said, env=variables, cwd=folder,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            status = process.wait(timeout)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        out.seek(0)
+        said.seek(0)
+        return status, out.read(), said.read()
 
 
 def run_case(case: Case, settings: Settings, place: Place | None = None) -> Data:
@@ -79,10 +103,10 @@ def run_case(case: Case, settings: Settings, place: Place | None = None) -> Data
         "busy": machine.busy(),
         "operations": case.operations,
         "bytes": case.bytes,
-        "target": case.target,
+        "target": case.target.ratio,
         "libraries": {},
     }
-    with tempfile.TemporaryDirectory(prefix="treadle-bench-") as cache:
+    with TemporaryDirectory(prefix="treadle-bench-") as cache:
         try:
             if case.cold:
                 entry["libraries"] = _cold(case, settings, place, Path(cache))
@@ -124,22 +148,51 @@ def merged(parts: Sequence[Data]) -> Data:
     return whole
 
 
-def run_all(
-    cases: Sequence[Case], settings: Settings, folder: Path, created: str, report: Any
-) -> Data:
-    """Run cases, and write the folder after each, so that an interrupted run keeps what it has.
-    report(entry): called with each entry."""
-    data: Data = {
+def new(settings: Settings, created: str) -> Data:
+    """A run without cases."""
+    return {
         "version": folders.VERSION,
         "created": created,
         "machine": machine.describe(),
-        "settings": asdict(settings),
+        "settings": json.loads(json.dumps(asdict(settings))),
         "cases": [],
     }
+
+
+def begun(folder: Path, settings: Settings) -> Data:
+    """The run in a folder, to go on with. ValueError if it is of another commit, machine or way to
+    measure: figures of one run have to be of one kind."""
+    data = folders.read(folder)
+    now = new(settings, data["created"])
+    for part in ("settings", "machine"):
+        differing = [
+            f"{name} was {before!r}, is {now[part].get(name)!r}"
+            for name, before in data[part].items()
+            if before != now[part].get(name)
+        ]
+        if differing:
+            raise ValueError(
+                f"the run in {folder} cannot be gone on with: {', '.join(differing)}; "
+                "measure with what it was measured with, or into another folder"
+            )
+    return data
+
+
+def lacking(data: Data, cases: Sequence[Case]) -> list[Case]:
+    """The cases that a run does not have, or that failed in it."""
+    kept = {entry["name"] for entry in data["cases"] if not entry["error"]}
+    return [case for case in cases if case.name not in kept]
+
+
+def run_all(
+    data: Data, cases: Sequence[Case], settings: Settings, folder: Path, report: Any
+) -> None:
+    """Run cases into a run, and write the folder after each, so that an interrupted run keeps what
+    it has. report(entry): called with each entry."""
     for case in cases:
         kept = folders.artifacts(folder.resolve(), case.name)
         entry = run_case(case, replace(settings, artifacts=str(kept)))
+        data["cases"] = [each for each in data["cases"] if each["name"] != case.name]
         data["cases"].append(entry)
         folders.write(folder, data)
         report(entry)
-    return data

@@ -155,6 +155,29 @@ def cliffs_delta(a: Array, b: Array) -> float:
     return float(np.sign(b[:, None] - a).mean())
 
 
+def mean_ratio(
+    pairs: Sequence[tuple[Sequence[float], Sequence[float]]],
+) -> tuple[float, float, float]:
+    """The geometric mean of the ratios of medians, after / before, of several pairs (before,
+    after), and its confidence interval. ValueError if there is no pair.
+
+    >>> [round(each, 3) for each in mean_ratio([([1.0] * 5, [2.0] * 5), ([1.0] * 5, [8.0] * 5)])]
+    [4.0, 4.0, 4.0]
+    """
+    if not pairs:
+        raise ValueError("a mean needs at least one pair")
+    logs = np.zeros(DRAWS)
+    for number, pair in enumerate(pairs):
+        before, after = (
+            np.median(_drawn(np.asarray(values, np.float64), 2 * number + side), axis=1)
+            for side, values in enumerate(pair)
+        )
+        logs += np.log(after / before) / len(pairs)
+    low, high = interval([np.exp(logs)], lambda drawn: drawn)
+    medians = [statistics.median(after) / statistics.median(before) for before, after in pairs]
+    return geometric_mean(medians), low, high
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     """The geometric mean of positive numbers."""
     return math.exp(statistics.fmean(map(math.log, values)))
