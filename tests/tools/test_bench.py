@@ -131,6 +131,12 @@ def test_a_result_that_does_not_change_any_more_is_found(monkeypatch: pytest.Mon
         measured(replace(SMALL, build=plain(stuck)), monkeypatch, replace(SHORT, calls=1))
 
 
+def test_the_distance_of_results() -> None:
+    assert child.distance([[2.0, 4.0]], [[2.0, 5.0]]) == 0.2
+    assert child.distance([[1.0]], [[1.0, 1.0]]) == np.inf
+    assert child.distance([[1.0, np.nan]], [[1.0, 1.0]]) == np.inf
+
+
 def test_a_state_that_does_not_change_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="the state has not changed"):
         measured(replace(SMALL, consumes=True), monkeypatch)
@@ -172,6 +178,29 @@ def test_processes_that_a_case_started_end_with_it() -> None:
     assert (status, out) == (1, "a\n") and "ZeroDivisionError" in said
     with pytest.raises(subprocess.TimeoutExpired):
         runner.told(forgotten + "; import time; time.sleep(600)", "a", variables, Path(), 0.5)
+
+
+def test_a_cold_start_that_fails_or_is_wrong_costs_its_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def child(case: Case, settings: Settings, place: runner.Place, cache: Path) -> dict[str, Any]:
+        (name,) = settings.libraries
+        if name == "torch":
+            raise RuntimeError("no compiler")
+        result = [2.0, 1.0] if name == "tinygrad" else [2.0, 2.0]
+        seen = {**library(1.0), "cold": {"import_seconds": 0.1}, "sampled": [result]}
+        return {name: seen}
+
+    monkeypatch.setattr(runner, "child", child)
+    four = replace(SHORT, libraries=("treadle", "torch", "tinygrad", "torch_compile"))
+    found = runner.run_case(CASES["cold/first"], four)
+    assert found["error"] == ""
+    assert found["libraries"]["torch"] == {"error": "no compiler"}
+    assert "the result of tinygrad is 5.0e-01 off" in found["libraries"]["tinygrad"]["error"]
+    for name in ("treadle", "torch_compile"):
+        assert found["libraries"][name]["blocks"] == [[1.0]] * 2
+        assert found["libraries"][name]["cold"]["warm_disk_seconds"] == [1.0] * 2
+        assert "sampled" not in found["libraries"][name]
 
 
 def test_an_interrupted_run_goes_on(

@@ -218,13 +218,15 @@ def substitute(
     replacement depends on a range that a KREDUCE above its place binds (it would be captured).
     memo may be passed again to share work between calls with the same mapping.
     """
+    done: dict[tuple[Node, int], Node] = {} if memo is None else memo
+    if (root, 0) in done:
+        return done[root, 0]
     replaced = 0  # ranges among the keys
     brought = 0  # ranges that replacements depend on
     for old, new in mapping.items():
         replaced |= old.free
         brought |= new.free if isinstance(new, Node) else 0
     ranges_only = all(old.op is ops.RANGE for old in mapping)
-    done: dict[tuple[Node, int], Node] = {} if memo is None else memo
     stack = [(root, 0)]
     while stack:
         place = stack[-1]

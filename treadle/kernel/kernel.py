@@ -94,7 +94,7 @@ class Range:
     tail: str = "peel"
     is_place: bool = False
 
-    @property
+    @cached_property
     def node(self) -> Node:
         """What stands for it in expressions (the constant 0 if it has one point)."""
         return index.range_(self.number, self.extent)

@@ -8,9 +8,9 @@ and a `vector`, a staged operand is copied by lanes too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import accumulate, permutations
 
 from treadle.engine.search.nearer import AHEAD
 from treadle.engine.search.steps import OF_WHOLE_RANGES, STEPS
@@ -49,23 +49,27 @@ def start(kernel: Kernel, actions: Iterable[Action]) -> Candidate:
 def neighbours(kernel: Kernel, candidate: Candidate) -> Iterator[Candidate]:
     """Every legal list one step away. kernel: as it is before any action."""
     actions = candidate.actions
-    yield from _longer(kernel, candidate)
+    states = list(accumulate(actions, lambda state, action: action(state), initial=kernel))
+    yield from _longer(states, candidate)
     for number, action in enumerate(actions):
+        before, after = actions[:number], actions[number + 1 :]
         for other in _changed(action, candidate.kernel):
-            made = _made(kernel, (*actions[:number], other, *actions[number + 1 :]), "change")
+            made = _made(states[number], (other, *after), "change")
             if made is not None:
-                yield made
-        yield _without(kernel, actions, number)
+                yield replace(made, actions=(*before, *made.actions))
+        made = _without(states[number], after)
+        yield replace(made, actions=(*before, *made.actions))
 
 
-def _longer(kernel: Kernel, candidate: Candidate) -> Iterator[Candidate]:
+def _longer(states: Sequence[Kernel], candidate: Candidate) -> Iterator[Candidate]:
     """One step more: at the end, and before the first action that fixes what a tile is; or at the
-    beginning, for what needs whole ranges."""
+    beginning, for what needs whole ranges. states: the kernel before each action, and at the
+    end."""
     actions = candidate.actions
     fixing = next((n for n, a in enumerate(actions) if isinstance(a, Stage | Detach)), len(actions))
     for position in sorted({0, fixing, len(actions)}):
         before, after = actions[:position], actions[position:]
-        state = apply(kernel, before) if after else candidate.kernel
+        state = states[position]
         for name, step in STEPS.items():
             if (position == 0) != (name in OF_WHOLE_RANGES) and actions:
                 continue
@@ -103,11 +107,10 @@ def _checked(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def _without(kernel: Kernel, actions: tuple[Action, ...], number: int) -> Candidate:
-    """The list without an action, and without those that do not apply any more."""
-    left = list(actions[:number])
-    state = apply(kernel, left)
-    for action in actions[number + 1 :]:
+def _without(state: Kernel, actions: Iterable[Action]) -> Candidate:
+    """The later actions without the one before them, and without those that do not apply then."""
+    left = []
+    for action in actions:
         try:
             state = _checked(action(state))
         except ScheduleError:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from treadle import events
 from treadle.engine.estimate import estimate, total_of
@@ -35,6 +36,7 @@ from treadle.tools.debug import known_sizes
 SETS = 2
 SEED = 5
 SAMPLED = 1 << 20  # elements of a result that are compared, at most
+FEW = 1000  # of those, that are told to other processes
 ALONE = 0.02  # seconds of rest before a block if no other library's threads spin
 
 Data = dict[str, Any]
@@ -182,14 +184,16 @@ def sampled(library: Library, result: Any) -> list[np.ndarray]:
     return found
 
 
-def distance(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
-    """The greatest difference of two results, relative to the greatest number of the second."""
+def distance(some: Sequence[ArrayLike], others: Sequence[ArrayLike]) -> float:
+    """The greatest difference of two results, relative to the greatest number of the second;
+    infinite if one is NaN, or of another shape."""
     worst = 0.0
-    for one, other in zip(some, others, strict=True):
+    for one, other in zip(map(np.asarray, some), map(np.asarray, others), strict=True):
         if one.shape != other.shape:
             return float("inf")
         largest = float(np.abs(other).max(initial=0.0)) or 1.0
-        worst = max(worst, float(np.abs(one - other).max(initial=0.0)) / largest)
+        apart = float(np.abs(one - other).max(initial=0.0)) / largest
+        worst = max(worst, apart if apart == apart else float("inf"))
     return worst
 
 
@@ -272,7 +276,8 @@ def measure_cold(case: Case, settings: Settings, imported: float) -> Data:
     ready.rotation()
     second = time.perf_counter() - start
     seen = {"import_seconds": imported, "whole_seconds": imported + whole, "second_seconds": second}
-    return {name: {**ready.seen, "blocks": [[first]], "cold": seen}}
+    few = [flat[:: max(1, flat.size // FEW)].tolist() for flat in ready.expected[0]]
+    return {name: {**ready.seen, "blocks": [[first]], "cold": seen, "sampled": few}}
 
 
 def main(imported: float) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from treadle.tools.bench import folder as folders
 from treadle.tools.bench import machine
 from treadle.tools.bench.case import Case
-from treadle.tools.bench.child import Settings
+from treadle.tools.bench.child import Settings, distance
 
 # How long the import takes is measured, so nothing may be imported before.
 START = """
@@ -119,19 +119,32 @@ def run_case(case: Case, settings: Settings, place: Place | None = None) -> Data
 
 def _cold(case: Case, settings: Settings, place: Place, cache: Path) -> Data:
     """Fresh processes of each library in turns, with an empty disk cache, then with what the first
-    of the two left there. The very first process only makes bytecode."""
+    of the two left there. The very first process only makes bytecode, and says what is right. A
+    library that fails has an "error", the others go on."""
     own = replace(settings, libraries=("treadle",))
-    child(case, own, place, _new(cache, "unmeasured"))
-    found: Data = {}
+    right = child(case, own, place, _new(cache, "unmeasured"))["treadle"]["sampled"]
+    found: dict[str, list[Data]] = {name: [] for name in settings.libraries}
+    failed: Data = {}
     for number in range(min(PROCESSES, settings.turns)):
         for name in settings.libraries:
+            if name in failed:
+                continue
             one = replace(settings, libraries=(name,))
             empty = _new(cache, f"{name}{number}")
-            seen = child(case, one, place, empty)[name]
-            warm = child(case, one, place, empty)[name]
+            try:
+                seen, warm = (child(case, one, place, empty)[name] for _ in range(2))
+                for each in (seen, warm):
+                    apart = distance(each.pop("sampled"), right)
+                    if not apart <= case.tolerance:
+                        raise RuntimeError(f"{case.name}: the result of {name} is {apart:.1e} off")
+            except RuntimeError as error:
+                if name == "treadle":
+                    raise
+                failed[name] = {"error": str(error)}
+                continue
             seen["cold"]["warm_disk_seconds"] = warm["blocks"][0][0]
-            found.setdefault(name, []).append(seen)
-    return {name: merged(parts) for name, parts in found.items()}
+            found[name].append(seen)
+    return {name: failed.get(name) or merged(parts) for name, parts in found.items()}
 
 
 def _new(cache: Path, name: str) -> Path:
