@@ -90,16 +90,23 @@ def row(name: str, seconds: float, workers: Workers) -> tuple[str, ...]:
     known = known_lists(search)
     lists = [*known, *(f.candidate.text for f in found[:FINALISTS])]
     times = in_turns(workers, text.show(search.node), lists)
-    best_known, best_found = min(times[: len(known)]), min(times[len(known) :])
+    best_known = min(times[: len(known)], default=inf)
+    best_found = min(times[len(known) :], default=inf)
+    empty = next((entry.seconds for entry in search.journal.entries.values()), None)
     return (
         name,
-        f"{1e6 * next(iter(search.journal.entries.values())).seconds:,.0f}",
-        f"{1e6 * best_known:,.1f}",
-        f"{1e6 * best_found:,.1f}",
-        f"{best_known / best_found:.2f}",
+        shown(empty or inf, 0),
+        shown(best_known, 1),
+        shown(best_found, 1),
+        f"{best_known / best_found:.2f}" if best_known < inf else "",
         str(search.tried),
         f"{passed:.0f}",
     )
+
+
+def shown(seconds: float, digits: int) -> str:
+    """Microseconds; what was not measured has none."""
+    return f"{1e6 * seconds:,.{digits}f}" if seconds < inf else "none"
 
 
 def main() -> None:

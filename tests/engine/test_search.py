@@ -27,6 +27,7 @@ from treadle.engine.search.session import NotSearched, Search
 from treadle.engine.search.workers import Workers
 from treadle.ir import index, ops, text
 from treadle.ir.node import Node
+from treadle.kernel import pipeline
 from treadle.kernel.build import build
 from treadle.kernel.heuristic import heuristic
 from treadle.kernel.kernel import Kernel
@@ -99,6 +100,21 @@ def test_what_does_not_fit_a_stack_is_no_candidate() -> None:
 def test_the_cost_knows_good_lists_from_bad_ones(sink: Node) -> None:
     _, (empty, usual) = starts_of(sink)
     assert estimate(usual.kernel).cycles < estimate(empty.kernel).cycles / 8
+
+
+STRIDED = "split i: io | iu(2) | iv(16)\nsplit j: jo | ju(6)\nunroll ju, iu\nvector iv\n"
+ROWS = "split i: io | iu(6)\nsplit j: jo | ju(4) | jv(16)\nunroll iu, ju\nvector jv\n"
+
+
+@pytest.mark.parametrize("actions", [STRIDED + "reorder io, jo, k", ROWS + "reorder io, jo, k"])
+@pytest.mark.parametrize("size", [96, 100])
+def test_the_cost_knows_how_much_code_there_will_be(actions: str, size: int) -> None:
+    """Lanes at a stride are read and written one by one: ten times the lines of whole vectors."""
+    sink = kernels.matmul(size, size, size)
+    said = estimate(start(build(sink, CPU), parse_actions(actions)).kernel).lines
+    backend = device.backend("CPU")
+    code = backend.render(pipeline.lower(sink, backend.target, "f", actions).functions)
+    assert said < code.count("\n") < 4 * said
 
 
 def test_the_cost_counts_registers_that_are_missing() -> None:

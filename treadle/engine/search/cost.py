@@ -16,7 +16,7 @@ decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -42,6 +42,7 @@ PAGES = 64  # whose places the processor remembers
 SETS, WAYS = 64, 8  # of the first cache: rows at a power of 2 fall on few sets
 TASK = 150  # cycles to claim a task
 PHASE = 4000  # cycles to begin a phase that runs on several threads
+ALONE = 3  # lines of code for a lane at a stride: its place, the access, its way into the vector
 NEST_LINES = 12  # of code around a statement
 
 
@@ -75,8 +76,9 @@ def estimate(kernel: Kernel) -> Cost:
     phases: dict[tuple[str, ...], None] = {}
     for statement in kernel.statements:
         own = _Statement(kernel, statement)
-        cycles += own.cycles()
-        lines += own.lines()
+        accesses = own.accesses()
+        cycles += own.cycles(accesses)
+        lines += own.lines([access for access, _ in accesses])
         spilled = max(spilled, own.spilled)
         tasks = tuple(n for n in statement.order if kernel.leaves[n].kind == "grid")
         phases[tasks] = None
@@ -134,8 +136,8 @@ class _Statement:
         return count * (self.units if self.lane and free & self.lane.bit else 1)
 
     # ---- cycles ----------------------------------------------------------------------------------
-    def cycles(self) -> float:
-        """Of the busiest thread."""
+    def cycles(self, accesses: Sequence[tuple[_Reach, int]]) -> float:
+        """Of the busiest thread. accesses: what `accesses()` gave."""
         depths = len(self.loops)
         work = [0.0] * (depths + 1)
         reads = [0.0] * (depths + 1)
@@ -154,7 +156,6 @@ class _Statement:
             spills = self._spills() * self.units // self.vectors
             reads[-1] += spills
             writes[-1] += spills
-        accesses = self._accesses()
         for access, depth in accesses:
             beside[depth] += self._collisions(access)
             (writes if access.is_store else reads)[depth] += self._instructions(access)
@@ -224,7 +225,7 @@ class _Statement:
         return 0.0
 
     # ---- memory ----------------------------------------------------------------------------------
-    def _accesses(self) -> list[tuple[_Reach, int]]:
+    def accesses(self) -> list[tuple[_Reach, int]]:
         """Every access with the depth of loops that it is inside of."""
         statement = self.statement
         found = []
@@ -299,24 +300,26 @@ class _Statement:
         return float(max(LINE, elements * apart)), far
 
     # ---- code ------------------------------------------------------------------------------------
-    def lines(self) -> float:
+    def lines(self, accesses: Sequence[_Reach]) -> float:
         """Lines of code, the copies for partial tiles included."""
         kernel = self.kernel
         values = sum(n.dtype is not INDEX for n in self.nodes)
-        written = prod(_size(n.extent) for n in self.unrolled) * self.vectors
+        written = values * prod(_size(n.extent) for n in self.unrolled) * self.vectors
+        if self.lane:  # at a stride, each lane is a number of its own
+            apart = (a for a in accesses if abs(a.moves.get(self.lane.name, 0)) > 1)
+            written += ALONE * _size(self.lane.extent) * sum(a.copies(self.unrolled) for a in apart)
         partial = {
             kernel.range_of[n.name].name
             for n in self.unrolled
             if kernel.range_of[n.name].tail == "peel"
         }
-        uneven = sum(_uneven(kernel, name) for name in partial)
-        return (values * written + NEST_LINES) * 2.0**uneven
+        return (written + NEST_LINES) * prod(1 + _left(kernel, name) for name in partial)
 
 
-def _uneven(kernel: Kernel, name: str) -> bool:
-    """Whether the last tile of a range is a partial one."""
+def _left(kernel: Kernel, name: str) -> float:
+    """How much of a whole tile the last tile of a range is, if that is a partial one; else 0."""
     owner = kernel.ranges[name]
     tile = prod(
         _size(kernel.leaves[n].extent) for n in owner.leaves if kernel.leaves[n].kind in INSIDE
     )
-    return not isinstance(owner.extent, int) or owner.extent % tile != 0
+    return owner.extent % tile / tile if isinstance(owner.extent, int) else 1.0

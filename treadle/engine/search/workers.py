@@ -44,24 +44,24 @@ def with_path(folder: Path) -> dict[str, str]:
 
 
 class Worker:
-    """One process, started when it is first asked. argv: what it is."""
+    """One process, started when it is first asked if not before. argv: what it is."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.argv = list(argv)
         self.process: subprocess.Popen[str] | None = None
         self.answers: queue.Queue[str | None] = queue.Queue()
         self.restarts = -1
+        self.is_there = False  # the process has said so
 
     def ask(self, request: Answer, seconds: float) -> Answer:
         """The answer to a request; {"failed": "crash"} or {"failed": "hang"} if there is none in
         this time."""
-        starting = self.process is None
-        if starting:
-            self._start()
+        self.start()
         assert self.process is not None and self.process.stdin is not None
         try:
-            if starting and self.answers.get(timeout=START_SECONDS) is None:
+            if not self.is_there and self.answers.get(timeout=START_SECONDS) is None:
                 raise OSError("it ended before it said that it is there")
+            self.is_there = True
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
             line = self.answers.get(timeout=seconds)
@@ -81,8 +81,12 @@ class Worker:
             return {"failed": "crash", "why": "its process ended within its answer"}
         return answer
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Starts the process, if there is none, and does not wait until it is there."""
+        if self.process is not None:
+            return
         self.restarts += 1
+        self.is_there = False
         self.process = subprocess.Popen(
             self.argv,
             stdin=subprocess.PIPE,
@@ -138,6 +142,9 @@ class Workers:
         self.tried = ""  # the kernel that the timing process has inputs for
 
     def __enter__(self) -> Workers:
+        """Starts all processes at once: they come up while the first lists are made."""
+        for worker in (*self.compilers, self.timer):
+            worker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
