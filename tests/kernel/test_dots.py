@@ -164,6 +164,18 @@ def test_whatever_the_heuristic_does(
     check(root, heuristic(build(root, target), target), target=target, tolerance=3e-2)
 
 
+@pytest.mark.parametrize(("n", "k"), [(7, 127), (16, 15), (16, 16), (33, 31)])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_factor_that_is_read_backwards(n: int, k: int, first: bool) -> None:
+    i, j, s = ranges(n, 17, k)
+    back = index.sub(k - 1, s)
+    a = load(buffer(1, n, k, dtype=bfloat16), i, back if first else s)
+    b = load(buffer(2, k, 17, dtype=bfloat16), s if first else back, j)
+    product = ops.MUL(ops.CAST(a, dtype=float32), ops.CAST(b, dtype=float32))
+    root = sink(store(buffer(0, n, 17, dtype=float32), reduce("add", product, s), i, j))
+    check(root, heuristic(build(root, DOT), DOT), target=DOT)
+
+
 def takes_dots(root: Node, target: Target = DOT) -> bool:
     return any(isinstance(a, Inside) for a in heuristic(build(root, target), target))
 
@@ -206,6 +218,9 @@ def test_what_is_refused() -> None:
     staged = parse_actions("stage arg2 at root as panel root layout 0,1")
     more = [*staged, Split("panel0", "q", (("p", 2),)), Inside("copy_panel", "p")]
     assert "panel is not staged in groups of 2" in refused(*more)
+    groups = parse_actions("stage arg2 at root as panel root layout 1,0 group 0,2")
+    apart = [*groups, Split("panel1", "q", (("p", 2),)), Inside("copy_panel", "p")]
+    assert "the groups of panel do not begin with p" in refused(*apart)
     with pytest.raises(ScheduleError, match="group names an axis and a size of at least 2"):
         apply(product, parse_actions("stage arg2 at root as panel root group 0,2"))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from treadle.ir import ops
+from treadle.ir import index, ops
 from treadle.ir.dots import DOTS, Dot
 from treadle.ir.dtype import DType
 from treadle.ir.node import Node
@@ -58,8 +58,8 @@ def _require_groups(kernel: Kernel, statement: Stmt, leaf: Leaf) -> None:
     axis, size = kernel.scratch[target.arg[0]].group or (None, 0)
     if axis is None or size != leaf.extent:
         raise ScheduleError(f"{target.arg[0]} is not staged in groups of {leaf.extent}")
-    if not kernel.over_leaves(statement.index[axis]).free & leaf.bit:
-        raise ScheduleError(f"{target.arg[0]} does not lie in groups along {leaf.name}")
+    if index.mod(kernel.over_leaves(statement.index[axis]), size) is not leaf.node:
+        raise ScheduleError(f"the groups of {target.arg[0]} do not begin with {leaf.name}")
 
 
 def _require_products(kernel: Kernel, statement: Stmt, leaf: Leaf) -> None:

@@ -92,7 +92,7 @@ class Stage:
                 inner |= kernel.leaves[name].bit
         place = [kernel.over_leaves(i) for i in load.src[1 : 1 + load.arg]]
         guard = kernel.over_leaves(load.src[-1]) if len(load.src) > 1 + load.arg else None
-        box = _Box(kernel, self.name, place, inner)
+        box = _Box(kernel, self.name, place, inner, self.group)
         copied = box.load(load, guard)
         rank = len(place)
         if self.layout and sorted(self.layout) != list(range(rank)):
@@ -216,9 +216,16 @@ def _check_scratch(kernel: Kernel, stage: Stage) -> None:
 
 class _Box:
     """The part of a buffer that is read inside a leaf: per axis its first place, and a new range
-    over what varies."""
+    over what varies. It begins with a whole group."""
 
-    def __init__(self, kernel: Kernel, name: str, place: Sequence[Node], inner: int) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        name: str,
+        place: Sequence[Node],
+        inner: int,
+        group: tuple[int, int] | None,
+    ) -> None:
         self.leaves: list[Leaf] = []
         self.ranges: list[Range] = []
         self.place: list[Node] = []
@@ -237,6 +244,8 @@ class _Box:
                     raise ScheduleError(f"the places on axis {axis} jump with the outer loops")
                 outer, rest = index.as_node(0), i  # all that it can be
             low = index.bounds(rest)[0]
+            if group is not None and axis == group[0]:
+                low -= (index.terms(outer)[0] + low) % group[1]
             extent = index.dim(index.maximum(0, index.add(greatest(rest), 1 - low)))
             own = f"{name}{axis}"
             require_new(kernel, [own])

@@ -27,7 +27,7 @@ FULL = Settings()
 
 DESCRIPTION = """\
 Measure kernels, models and training steps, each in a process of its own, and keep everything in a
-folder. Figures are medians of blocks with a 95 %% interval; PyTorch's run in the same process in
+folder. Figures are medians of blocks with a 95 % interval; PyTorch's run in the same process in
 turns. See docs/measuring.md.
 
   treadle bench matmul --torch                 the cases with matmul in their name
