@@ -408,3 +408,12 @@ def test_a_branch_that_is_not_chosen_is_not_run_before_all_calls() -> None:
     assert chosen(Tensor([-1.0])).tolist() == [-2.0]
     with pytest.raises(IndexError):
         chosen(Tensor([1.0])).tolist()
+
+
+def test_indices_that_nothing_reads_in_the_end() -> None:
+    """The sum over no elements reads neither x nor the indices, which have no slot then."""
+    f = jit(lambda x: x[[1, 2, 3]].sum(1) + 5)
+    for _ in range(2):
+        old = Tensor.full((3,), 9.0).realize()
+        del old  # the result may get its memory
+        assert f(Tensor.ones(13, 0)).tolist() == [5.0, 5.0, 5.0]

@@ -126,7 +126,7 @@ class Captured:
         calls = recipe.whole != recipe.roots
         self.whole = GraphOfCalls(normalise(recipe.whole), origins) if calls else self.graph
         for kind, leaf in self.graph.leaves:
-            if kind == "constant":  # made during the trace
+            if kind == "constant" and slot_of[leaf]:  # made during the trace, and read
                 self.slots[slot_of[leaf]] = memory[leaf].address
         self.float_slots: list[tuple[int, int]] = []
         self.key_slots: list[tuple[int, int]] = []
