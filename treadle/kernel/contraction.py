@@ -41,7 +41,6 @@ from treadle.kernel.tiles import (
 
 SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread number
 TRANSPOSED = 3.0  # cycles to pack an element against its order
-TRANSPOSED_FAR = 8.0  # the same of a factor that the second cache does not hold
 STORE_APART = 1.6  # cycles to store an element by loops of its own
 LINE = 64  # bytes of a cache line
 PANEL_ROWS = 96  # rows for which packing what is contiguous already pays
@@ -49,6 +48,7 @@ NARROW_ROWS = 16  # the same of what is put in groups, or converted, on the way
 APART_CODE = 20_000.0  # cycles that the code of a store apart costs
 ROWS_PACKED = 1.5  # cycles to pack an element of the rows
 CONFLICT = 2.0  # what rows cost that push each other out of the first cache
+ACROSS = 2.0  # cycles to read an element from memory across its rows: few loads are under way then
 SCATTERED = 4.0  # cycles to store an element alone
 REST = 2000.0  # cycles that the code of a rest costs, per vector of the tile
 RESTS = 16  # times at most that it counts: it is compiled once, but entered each time
@@ -162,53 +162,95 @@ def _outer_choice(
         reading = "long" if panel > plan.target.cache_bytes[1] // 4 else "near"
     else:
         reading = "far" if far else "near"
-    tile = _best_tile(
+    best = partial(
+        _best_tile,
         _size(leaves[row].extent),
         extent,
         steps,
         (width,) if extent % width == 0 or width < 8 else (width, width // 2),
         plan.target,
-        reading,
-        times,
+        times=times,
     )
+    tile = best(reading)
     cycles = tile.cycles
+    if reading == "far" and _panel_stays(plan, contraction, moving[0], tile.vectors):
+        near, first = best("near").cycles, -(-_size(leaves[row].extent) // tile.rows)
+        cycles = near + (cycles - near) / first
     results = points(plan.kernel, contraction.outputs)
     if cut is not None:
         cycles += _adding_up(cut, results, width)
     if packed:
-        near = _elements(moving[0]) * moving[0].dtype_bytes <= plan.target.cache_bytes[1] // 2
-        against = TRANSPOSED if near else TRANSPOSED_FAR
-        cycles += _elements(moving[0]) * (0.2 if contiguous else against)
+        cycles += _elements(moving[0]) * (0.2 if contiguous else TRANSPOSED)
     elif not contiguous:
         cycles *= ALONE
     elif any(guard_of(a) is not index.TRUE for a in moving):
         cycles *= GUARDED
-    conflict = cut is None and _conflict(plan, contraction, row)
-    rows_packed = conflict and points(plan.kernel, contraction.columns) >= PANEL_ROWS
-    if rows_packed:
-        cycles += _elements(contraction.first[0]) * ROWS_PACKED
-    elif conflict:
-        cycles *= CONFLICT
+    rows_packed = False
+    if cut is None:
+        rows_packed, times_more, fetched = _row_costs(plan, contraction, row)
+        cycles = cycles * times_more + fetched
     if not stored_along(plan, lanes):
         cycles += APART_CODE
         cycles += results * (STORE_APART if stored_along(plan, row) else SCATTERED)
     return Choice(contraction, lanes, row, lanes, tile, packed, cut, cycles, rows_packed)
 
 
+def _row_costs(plan: Plan, contraction: Contraction, row: str) -> tuple[bool, float, float]:
+    """What the way costs in which the first factor is read: (whether it is packed, how many times
+    more a tile takes, cycles beside all tiles)."""
+    conflict = _conflict(plan, contraction, row)
+    many = points(plan.kernel, contraction.columns) >= PANEL_ROWS
+    if conflict and many and contraction.first[0].node.arg == 2:
+        return True, 1.0, _elements(contraction.first[0]) * ROWS_PACKED
+    return False, CONFLICT if conflict else 1.0, _fetching(plan, contraction)
+
+
+def _panel_stays(plan: Plan, contraction: Contraction, load: Access, vectors: int) -> bool:
+    """Whether a panel that is read in place comes from memory for the first tile of rows alone, and
+    then stays in the second cache. (What is a multiple of a page apart shares few of its sets.)"""
+    step = load.stride(plan.kernel.leaves[contraction.summed[-1]].node)
+    panel = points(plan.kernel, contraction.summed) * vectors * plan.target.vector_bytes
+    if not isinstance(step, int) or step * load.dtype_bytes % host.PAGE == 0:
+        return False
+    return panel <= plan.target.cache_bytes[1] // 2
+
+
+def _step_across(plan: Plan, contraction: Contraction) -> int:
+    """The bytes from one step of a sum over one range to the next in the first factor, if they do
+    not lie side by side; else 0."""
+    if len(contraction.first) != 1 or len(contraction.summed) != 1:
+        return 0
+    (load,), (name,) = contraction.first, contraction.summed
+    step = load.stride(plan.kernel.leaves[name].node)
+    if is_narrow(load) or guard_of(load) is not index.TRUE or not isinstance(step, int):
+        return 0
+    return step * load.dtype_bytes if step > 1 else 0
+
+
 def _conflict(plan: Plan, contraction: Contraction, row: str) -> bool:
     """Whether the first factor is read across its rows, and the lines of a tile do not stay in the
     first cache until the next tile reads what else is in them: where rows are a multiple of a page
-    long, all of them fall on the few lines of one set."""
-    if len(contraction.first) != 1 or len(contraction.summed) != 1:
+    long, all of them fall on the few lines of one set. Or whether the rows of a tile are apart,
+    too, so that each number is a line of its own."""
+    step = _step_across(plan, contraction)
+    if not step:
         return False
-    (load,), (name,) = contraction.first, contraction.summed
-    step = load.stride(plan.kernel.leaves[name].node)
-    along = load.node.arg == 2 and axis_of(plan, load.node, row) == 1
-    if not along or is_narrow(load) or not isinstance(step, int) or not step:
-        return False
-    sets = host.PAGE // max(LINE, gcd(host.PAGE, step * load.dtype_bytes))
+    (load,) = contraction.first
+    if load.stride(plan.kernel.leaves[row].node) != 1:
+        return True
+    sets = host.PAGE // max(LINE, gcd(host.PAGE, step))
     held = sets * plan.target.cache_bytes[0] // host.PAGE
-    return guard_of(load) is index.TRUE and points(plan.kernel, contraction.summed) > held
+    matters = sets * LINE < host.PAGE or load.node.arg == 2  # else the second cache gives them
+    return matters and points(plan.kernel, contraction.summed) > held
+
+
+def _fetching(plan: Plan, contraction: Contraction) -> float:
+    """Cycles to fetch a first factor that is read across its rows, where the caches do not hold
+    it."""
+    walked = points(plan.kernel, (*contraction.rows, *contraction.summed))
+    if not _step_across(plan, contraction) or not too_large(plan, contraction.first, walked):
+        return 0.0
+    return min(_elements(contraction.first[0]), walked) * ACROSS
 
 
 def _adding_up(cut: Cut, results: int, width: int) -> float:

@@ -25,7 +25,7 @@ from treadle.kernel.narrow import (
     panel_group,
     split_group,
 )
-from treadle.kernel.plan import SERIAL_WORK, TASK_MEMORY, Plan
+from treadle.kernel.plan import FEW_TASKS, SERIAL_WORK, TASK_MEMORY, Plan
 from treadle.kernel.retile import Detach, Subtotal
 from treadle.kernel.split_k import Cut, cut_sum, store_whole
 from treadle.kernel.stage import Stage, stage_name
@@ -146,8 +146,9 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
     if slab > 1:
         plan.do(Split(row, f"{row}o", ((f"{row}u", tile.rows),)))
     ahead = (*others, *blocks)
-    tasks, loops = (ahead, (panels,)) if rows_first else _outer_loops(plan, ahead, panels)
-    alone = choice.packed and _panel_alone(plan, choice, tasks, (*tasks, *loops)[:-1])
+    nest = (*ahead, panels) if slab > 1 else _nest(plan, choice, ahead, panels)
+    tasks, loops = (ahead, (panels,)) if rows_first else _outer_loops(plan, nest)
+    alone = choice.packed and _panel_alone(plan, choice, tasks, ahead)
     block, summed = _block_sum(plan, choice, slab) if alone else ((), contraction.summed[-1])
     _unroll_sum(plan, summed, tile.rows * tile.vectors)
     _unroll_tile(plan, f"{row}u", f"{lanes}u", tile)
@@ -244,20 +245,39 @@ def _split_rows(
     return (f"{row}g",)
 
 
-def _outer_loops(
-    plan: Plan, others: Sequence[str], panels: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _outer_loops(plan: Plan, nest: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(leaves that are tasks, leaves that are loops inside one): as few ranges as give enough
-    tasks, the panels of the lanes last."""
+    tasks."""
     if plan.work() < SERIAL_WORK:
-        return (), (*others, panels)
+        return (), tuple(nest)
     wanted = TASKS_PER_THREAD * plan.target.threads
     chosen: list[str] = []
-    for name in (*others, panels):
+    for name in nest:
         if points(plan.kernel, chosen) >= wanted:
             break
         chosen.append(name)
-    return tuple(chosen), tuple(n for n in (*others, panels) if n not in chosen)
+    return tuple(chosen), tuple(n for n in nest if n not in chosen)
+
+
+def _nest(plan: Plan, choice: Choice, ahead: tuple[str, ...], panels: str) -> tuple[str, ...]:
+    """The loops around the tiles of rows, that over packed panels last. If the second cache holds a
+    panel, but not all, it goes ahead of those that would read all of them again and again, as long
+    as what they read of the first factor stays there, too."""
+    room, contraction = plan.target.cache_bytes[1] // 2, choice.contraction
+    vector = points(plan.kernel, contraction.summed) * plan.target.vector_bytes
+    count = -(-upper(plan.kernel.ranges[choice.lanes].extent) // choice.tile.lanes)
+    free = plan.kernel.over_leaves(_packed_load(plan, choice)).free if choice.packed else 0
+    if not choice.packed or not vector * choice.tile.vectors <= room < vector * count:
+        return *ahead, panels
+    first = sum(
+        upper(index.product(a.node.src[0].shape)) * a.dtype_bytes for a in contraction.first
+    )
+    at = len(ahead)
+    while at and not free & plan.kernel.leaves[ahead[at - 1]].bit:
+        if first > room * points(plan.kernel, ahead[: at - 1]):
+            break
+        at -= 1
+    return *ahead[:at], panels, *ahead[at:]
 
 
 def _arrange(plan: Plan, choice: Choice, tasks: Sequence[str], loops: Sequence[str]) -> None:
@@ -317,7 +337,7 @@ def _pack(
     plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
     plan.do(vector(f"{own}v"))
     if shared and tasks:
-        _share_packing(plan)
+        _share_packing(plan, f"{own}o" if layout else "")
 
 
 def _pack_rows(plan: Plan, choice: Choice, tasks: Sequence[str]) -> None:
@@ -342,13 +362,17 @@ def _pack_rows(plan: Plan, choice: Choice, tasks: Sequence[str]) -> None:
         plan.do(grid("rows0o"))
 
 
-def _share_packing(plan: Plan) -> None:
-    """Tasks for a packing that is a phase of its own."""
+def _share_packing(plan: Plan, turned: str) -> None:
+    """Tasks for a packing that is a phase of its own. turned: the leaf of the vectors, if they are
+    read against the order of memory: one after the other, they are written as they lie, and the
+    lines that a vector reads serve the next steps of it."""
     copy = plan.kernel.statement("copy_panel")
     if points(plan.kernel, copy.order) < SERIAL_WORK:
         return
     loops = [name for name in copy.order if plan.kernel.leaves[name].kind == "loop"]
-    if loops:
+    if turned in loops and upper(plan.kernel.leaves[turned].extent) >= FEW_TASKS:
+        plan.do(grid(turned))
+    elif loops:
         plan.do(grid(max(loops, key=lambda name: upper(plan.kernel.leaves[name].extent))))
 
 
@@ -421,7 +445,7 @@ def _dot_tiles(plan: Plan, choice: Choice) -> None:
     blocks = _split_rows(plan, row, tile.rows, [*others, f"{column}o"])
     _unroll_tile(plan, f"{row}u", f"{column}u", tile)
     plan.do(vector(f"{lanes}v"))
-    tasks, loops = _outer_loops(plan, [*others, *blocks], f"{column}o")
+    tasks, loops = _outer_loops(plan, [*others, *blocks, f"{column}o"])
     _arrange(plan, choice, tasks, [*loops, f"{row}o"])
     if apart is not None:
         _store_apart(plan, choice, apart)
