@@ -161,6 +161,14 @@ def test_a_convolution_has_channels_in_lanes() -> None:
     assert any(line.startswith("detach add0") for line in actions)
 
 
+def test_panels_that_the_second_cache_does_not_hold_together_are_read_once_for_an_image() -> None:
+    root = convolution(8, 256, 14, 256, 3, pad=1)
+    for second, order in ((2 << 20, "reorder jo, k, lo"), (64 << 20, "reorder k, jo, lo")):
+        target = replace(CPU, cache_bytes=(48 << 10, second, 105 << 20))
+        actions = show_actions(heuristic(build(root, target), target)).splitlines()
+        assert any(line.startswith(order) for line in actions)
+
+
 def test_what_is_too_large_for_a_stack_lives_at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """out[i, j] = sum_k a[i, k] * max_l b[k, l]: the maxima are an array."""
     i, j, k, m = ranges(3, 4, 50, 6)
