@@ -1078,3 +1078,12 @@ def test_another_device_is_another_signature() -> None:
     assert result.tolist() == [2]
     with pytest.raises(JitError, match="one"):
         jit(lambda x: x.to("INTERP") + 1)(numbers(1))
+
+
+def test_a_kernel_with_two_parts_of_a_value_joins_another() -> None:
+    """A running maximum is a pair, made by one kernel that reads what the running sum reads."""
+    numbers = np.array([3, -1, 4, -1, 5, -9, 2, 6] * 16, np.float32)
+    x = Tensor(numbers).realize()
+    top, total = jit(lambda x: (x.cummax(0)[0].relu(), x.cumsum(0) * 2))(x)
+    assert top.tolist() == np.maximum.accumulate(numbers).tolist()
+    assert total.tolist() == (np.cumsum(numbers) * 2).tolist()

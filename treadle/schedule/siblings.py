@@ -180,9 +180,9 @@ class _Merger:
                 host.reads[value] = None
         for key, demand in draft.demands.items():
             host.demands.setdefault(key, demand)
-        for output in draft.outputs:
+        for output in draft.outputs:  # several may be parts of one value
             makers = output.value.makers
-            makers[makers.index(draft)] = host
+            makers[:] = [host if maker is draft else maker for maker in makers]
         self.joined.add(draft)
         self.enter(host, self.level[host])
 
