@@ -226,6 +226,17 @@ def test_a_short_sum_with_many_results_has_rows_as_tasks() -> None:
     check(root, parse_actions("\n".join(lines)))
 
 
+@pytest.mark.parametrize(("terms", "turned"), [(32, True), (36, True), (35, False)])
+def test_a_factor_across_its_rows_is_packed_by_squares(terms: int, turned: bool) -> None:
+    """Where the sum is no multiple of a square, its numbers are picked up one by one."""
+    root = matmul(40, 50, terms, right=True)
+    target = replace(CPU, intrinsics=CPU.intrinsics | {"shuffle"})
+    lines = show_actions(heuristic(build(root, target), target)).splitlines()
+    assert any(line.startswith("stage arg2") for line in lines)
+    assert ("transpose copy_panel: panel0v, panel1v" in lines) is turned
+    check(root, parse_actions("\n".join(lines)), target=target)
+
+
 def test_several_panels_of_a_long_sum_are_packed_at_a_time() -> None:
     narrow = replace(TWO, cache_bytes=(32768, 1 << 17, 32 << 20))
     text = show_actions(heuristic(build(matmul(60, 700, 2176), narrow), narrow))

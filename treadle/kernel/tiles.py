@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import gcd
 
 from treadle.ir import index
 from treadle.ir.node import Node
@@ -29,6 +30,7 @@ from treadle.kernel.plan import FEW_TASKS, SERIAL_WORK, TASK_MEMORY, Plan
 from treadle.kernel.retile import Detach, Subtotal
 from treadle.kernel.split_k import Cut, cut_sum, store_whole
 from treadle.kernel.stage import Stage, stage_name
+from treadle.kernel.transpose import Transpose
 from treadle.kernel.trim import trim_sums
 
 PRODUCTS = 16  # in one step of the loop over the sum, at least
@@ -37,6 +39,7 @@ SLAB_BLOCK = 128  # the same of several panels at a time
 SLAB = 8  # panels that are packed at a time, at most
 SHORT_SUM = 128  # terms of a sum beside which storing results is what takes time
 ROWS_FIRST = 4  # tiles of rows of a task then
+SQUARE = 4  # rows of a square that is turned, at least
 ROWS_TOGETHER = 32  # steps of the sum of which rows are packed at a time
 TASKS_PER_THREAD = 4
 LONG_ENDING = 160  # operations on a tile's results beyond which they get loops of their own
@@ -333,11 +336,26 @@ def _pack(
         return  # it is read where no loop goes: gathered, then
     if group is not None:
         split_group(plan, "copy_panel", Grouped(f"panel{group[0]}", group[1]))
-    own = f"panel{axis}"
-    plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
-    plan.do(vector(f"{own}v"))
+    own, last = f"panel{axis}", f"panel{load.arg - 1}"
+    if group is not None or own == last or not _pack_squares(plan, own, last, width):
+        plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
+        plan.do(vector(f"{own}v"))
     if shared and tasks:
         _share_packing(plan, f"{own}o" if layout else "")
+
+
+def _pack_squares(plan: Plan, write: str, read: str, width: int) -> bool:
+    """Packs by squares that are turned in registers what is read along one range of a panel and
+    written along another, if the panel consists of such squares. Whether it does."""
+    extent = plan.kernel.ranges[read].extent
+    side = gcd(width, extent) if isinstance(extent, int) else 1
+
+    def squares() -> None:
+        plan.do(Split(write, f"{write}o", ((f"{write}v", side),)))
+        plan.do(Split(read, f"{read}o", ((f"{read}v", side),)))
+        plan.do(Transpose("copy_panel", f"{write}v", f"{read}v"))
+
+    return side >= SQUARE and plan.attempt(squares)
 
 
 def _pack_rows(plan: Plan, choice: Choice, tasks: Sequence[str]) -> None:
