@@ -213,6 +213,18 @@ def test_rows_that_push_each_other_out_of_the_cache_are_packed(target: Target) -
     assert "as rows" not in show_actions(straight)
 
 
+@pytest.mark.parametrize("columns", [130, 16])  # either factor may be the one in lanes
+def test_so_are_those_of_a_batch_beside_a_factor_of_each_step(columns: int) -> None:
+    b, i, j, s = ranges(3, 64, columns, 70)
+    scaled = ops.MUL(load(buffer(1, 3, 70, 64), b, s, i), load(buffer(2, 3, 70), b, s))
+    product = ops.MUL(scaled, load(buffer(3, 3, 70, columns), b, s, j))
+    root = sink(store(buffer(0, 3, 64, columns), reduce("add", product, s), b, i, j))
+    actions = heuristic(build(root, NARROW), NARROW)
+    lines = show_actions(actions).splitlines()
+    assert any(" at root as rows root block" in line for line in lines) == (columns == 130)
+    check(root, actions)
+
+
 def test_rows_that_stay_in_the_cache_are_read_in_place() -> None:
     kept, pushed = (show_actions(heuristic(build(matmul(256, 256, k, left=True), TWO), TWO))
                     for k in (8, 256))  # fmt: skip

@@ -185,7 +185,7 @@ def _outer_choice(
         cycles *= ALONE
     elif any(guard_of(a) is not index.TRUE for a in moving):
         cycles *= GUARDED
-    rows_packed = False
+    rows_packed = None
     if cut is None:
         rows_packed, times_more, fetched = _row_costs(plan, contraction, row)
         cycles = cycles * times_more + fetched
@@ -195,14 +195,19 @@ def _outer_choice(
     return Choice(contraction, lanes, row, lanes, tile, packed, cut, cycles, rows_packed)
 
 
-def _row_costs(plan: Plan, contraction: Contraction, row: str) -> tuple[bool, float, float]:
-    """What the way costs in which the first factor is read: (whether it is packed, how many times
-    more a tile takes, cycles beside all tiles)."""
-    conflict = _conflict(plan, contraction, row)
+def _row_costs(
+    plan: Plan, contraction: Contraction, row: str
+) -> tuple[Access | None, float, float]:
+    """What the way costs in which the first factor is read: (the load of it that is packed, if one
+    is; how many times more a tile takes; cycles beside all tiles)."""
+    load, step = _read_across(plan, contraction, row)
+    if load is None:
+        return None, 1.0, 0.0
+    conflict = _conflict(plan, contraction, row, load, step)
     many = points(plan.kernel, contraction.columns) >= PANEL_ROWS
-    if conflict and many and contraction.first[0].node.arg == 2:
-        return True, 1.0, _elements(contraction.first[0]) * ROWS_PACKED
-    return False, CONFLICT if conflict else 1.0, _fetching(plan, contraction)
+    if conflict and many and _is_across(plan, contraction, row, load):
+        return load, 1.0, _elements(load) * ROWS_PACKED
+    return None, CONFLICT if conflict else 1.0, _fetching(plan, contraction, load)
 
 
 def _panel_stays(plan: Plan, contraction: Contraction, load: Access, vectors: int) -> bool:
@@ -215,42 +220,45 @@ def _panel_stays(plan: Plan, contraction: Contraction, load: Access, vectors: in
     return panel <= plan.target.cache_bytes[1] // 2
 
 
-def _step_across(plan: Plan, contraction: Contraction) -> int:
-    """The bytes from one step of a sum over one range to the next in the first factor, if they do
-    not lie side by side; else 0."""
-    if len(contraction.first) != 1 or len(contraction.summed) != 1:
-        return 0
-    (load,), (name,) = contraction.first, contraction.summed
+def _read_across(plan: Plan, contraction: Contraction, row: str) -> tuple[Access | None, int]:
+    """The one load of the first factor that moves with the rows, if a sum over one range does not
+    read it side by side, and the bytes from one step to the next."""
+    node = plan.kernel.leaves[row].node
+    moving = [a for a in contraction.first if a.offset.free & node.free]
+    if len(moving) != 1 or len(contraction.summed) != 1:
+        return None, 0
+    (load,), (name,) = moving, contraction.summed
     step = load.stride(plan.kernel.leaves[name].node)
     if is_narrow(load) or guard_of(load) is not index.TRUE or not isinstance(step, int):
-        return 0
-    return step * load.dtype_bytes if step > 1 else 0
+        return None, 0
+    return (load, step * load.dtype_bytes) if step > 1 else (None, 0)
 
 
-def _conflict(plan: Plan, contraction: Contraction, row: str) -> bool:
-    """Whether the first factor is read across its rows, and the lines of a tile do not stay in the
-    first cache until the next tile reads what else is in them: where rows are a multiple of a page
-    long, all of them fall on the few lines of one set. Or whether the rows of a tile are apart,
-    too, so that each number is a line of its own."""
-    step = _step_across(plan, contraction)
-    if not step:
-        return False
-    (load,) = contraction.first
+def _is_across(plan: Plan, contraction: Contraction, row: str, load: Access) -> bool:
+    """Whether the last two axes of a load are the sum and the rows."""
+    places = [axis_of(plan, load.node, name) for name in (contraction.summed[0], row)]
+    return places == [load.node.arg - 2, load.node.arg - 1]
+
+
+def _conflict(plan: Plan, contraction: Contraction, row: str, load: Access, step: int) -> bool:
+    """Whether the lines of a tile do not stay in the first cache until the next tile reads what
+    else is in them: where rows are a multiple of a page long, all of them fall on the few lines of
+    one set. Or whether the rows of a tile are apart, too, so that each number is a line of its
+    own."""
     if load.stride(plan.kernel.leaves[row].node) != 1:
         return True
     sets = host.PAGE // max(LINE, gcd(host.PAGE, step))
     held = sets * plan.target.cache_bytes[0] // host.PAGE
-    matters = sets * LINE < host.PAGE or load.node.arg == 2  # else the second cache gives them
+    # what spreads over all sets and is not packed comes from the second cache in time
+    matters = sets * LINE < host.PAGE or _is_across(plan, contraction, row, load)
     return matters and points(plan.kernel, contraction.summed) > held
 
 
-def _fetching(plan: Plan, contraction: Contraction) -> float:
-    """Cycles to fetch a first factor that is read across its rows, where the caches do not hold
-    it."""
+def _fetching(plan: Plan, contraction: Contraction, load: Access) -> float:
+    """Cycles to fetch a load of the first factor that is read across its rows, where the caches do
+    not hold it."""
     walked = points(plan.kernel, (*contraction.rows, *contraction.summed))
-    if not _step_across(plan, contraction) or not too_large(plan, contraction.first, walked):
-        return 0.0
-    return min(_elements(contraction.first[0]), walked) * ACROSS
+    return min(_elements(load), walked) * ACROSS if too_large(plan, [load], walked) else 0.0
 
 
 def _adding_up(cut: Cut, results: int, width: int) -> float:

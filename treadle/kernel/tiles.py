@@ -86,8 +86,8 @@ class Tile:
 class Choice:
     """A way to do it: the contraction with its vector factor second, the leaf in lanes, the leaf
     of the tile's rows (and of its columns, if the lanes run along the sum), the tile, whether the
-    second factor is packed, how the sum is cut if it is, the whole cost in cycles, and whether the
-    first factor is packed."""
+    second factor is packed, how the sum is cut if it is, the whole cost in cycles, and the load of
+    the first factor that is packed, if one is."""
 
     contraction: Contraction
     lanes: str
@@ -97,7 +97,7 @@ class Choice:
     packed: bool
     cut: Cut | None
     cycles: float
-    rows_packed: bool = False
+    rows_packed: Access | None = None
 
 
 def guard_of(access: Access) -> Node:
@@ -160,8 +160,8 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
     _arrange(plan, choice, tasks, [*loops, *block, *inside])
     if block:
         plan.do(Subtotal(contraction.statement.name, f"{row}o"))
-    if choice.rows_packed:
-        _pack_rows(plan, choice, tasks)
+    if choice.rows_packed is not None:
+        _pack_rows(plan, choice.rows_packed.node, tile.rows, tasks)
     if choice.packed:
         _pack(plan, choice, tasks, block, alone)
     if tasks:
@@ -358,26 +358,25 @@ def _pack_squares(plan: Plan, write: str, read: str, width: int) -> bool:
     return side >= SQUARE and plan.attempt(squares)
 
 
-def _pack_rows(plan: Plan, choice: Choice, tasks: Sequence[str]) -> None:
-    """Stages the first factor so that what a tile reads in a step of the sum lies side by side. A
-    piece of the factor that stays in the first cache is read along its rows, and written along
-    those of the tiles."""
-    rows = choice.tile.rows
-    buffer = stage_name(plan.kernel, choice.contraction.first[0].node)
-    plan.do(Stage(buffer, "root", "rows", "root", block=rows))
+def _pack_rows(plan: Plan, load: Node, rows: int, tasks: Sequence[str]) -> None:
+    """Stages a load of the first factor so that what a tile of so many rows reads in a step of the
+    sum lies side by side. A piece of the factor that stays in the first cache is read along its
+    rows, and written along those of the tiles."""
+    plan.do(Stage(stage_name(plan.kernel, load), "root", "rows", "root", block=rows))
+    step, along = f"rows{load.arg - 2}", f"rows{load.arg - 1}"
     width = rows & -rows
-    parts = [("rows1u", rows // width)] if rows > width else []
-    parts += [("rows1v", width)] if width > 1 else []
+    parts = [(f"{along}u", rows // width)] if rows > width else []
+    parts += [(f"{along}v", width)] if width > 1 else []
     if parts:
-        plan.do(Split("rows1", "rows1o", tuple(parts)))
+        plan.do(Split(along, f"{along}o", tuple(parts)))
     if rows > width:
-        plan.do(unroll("rows1u"))
+        plan.do(unroll(f"{along}u"))
     if width > 1:
-        plan.do(vector("rows1v"))
-    plan.do(Split("rows0", "rows0o", (("rows0i", ROWS_TOGETHER),)))
-    plan.do(Reorder(("rows0o", "rows1o" if parts else "rows1", "rows0i")))
+        plan.do(vector(f"{along}v"))
+    plan.do(Split(step, f"{step}o", ((f"{step}i", ROWS_TOGETHER),)))
+    plan.do(Reorder((f"{step}o", f"{along}o" if parts else along, f"{step}i")))
     if tasks:
-        plan.do(grid("rows0o"))
+        plan.do(grid(f"{step}o"))
 
 
 def _share_packing(plan: Plan, turned: str) -> None:
