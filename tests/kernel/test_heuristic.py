@@ -24,14 +24,17 @@ from kernels import (
     store,
 )
 
-from treadle.backend.base import Target
+from treadle import config
+from treadle.backend.base import Function, Target
 from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.kernel import heuristic as heuristics
 from treadle.kernel import pipeline
-from treadle.kernel.actions import apply
+from treadle.kernel.actions import Split, apply
 from treadle.kernel.build import build
 from treadle.kernel.heuristic import heuristic
+from treadle.kernel.kernel import Kernel, ScheduleError
+from treadle.kernel.plan import Plan
 from treadle.kernel.schedule_text import parse_actions, show_actions
 
 
@@ -344,3 +347,63 @@ def test_the_pipeline_names_scratch_and_chunks() -> None:
     assert own == {0, 1, 2}
     applied = apply(build(full_sum(1000, 1000), CPU), lowered.actions)
     assert str(applied) == str(lowered.kernel)
+
+
+# ---- lists that do not do ------------------------------------------------------------------------
+def test_a_refused_list_of_the_heuristic_gives_way_to_plain_loops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is wrong with what the heuristic chose, the user gets the kernel."""
+    root = matmul(40, 70, 30)
+
+    def wrong(plan: Plan) -> None:
+        plan.do(Split("i", "io", (("iu", 4),)))
+        plan.do(Split("i", "ib", (("ia", 4),)))
+
+    monkeypatch.setattr(pipeline, "WAYS", (wrong, *heuristics.WAYS[1:]))
+    with config.VERIFY.set(1), pytest.raises(ScheduleError, match="no leaf is called 'i'"):
+        pipeline.lower(root, CPU, "product")
+    with config.VERIFY.set(0):
+        lowered = pipeline.lower(root, CPU, "product")
+    assert "vector" in show_actions(lowered.actions)
+    assert "by plain loops" in lowered.origin and "no leaf is called 'i'" in lowered.origin
+    check(root, lowered.actions)
+
+
+def test_a_list_that_lowering_refuses_gives_way_to_the_loops_as_they_were_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lower = pipeline.PASSES[-1]
+
+    def strict(kernel: Kernel, context: pipeline.Context) -> tuple[Function, ...]:
+        if any(leaf.kind != "loop" for leaf in kernel.leaves.values()):
+            raise ScheduleError("there are only loops here")
+        return lower.how(kernel, context)
+
+    passes = (*pipeline.PASSES[:-1], lower._replace(how=strict))
+    monkeypatch.setattr(pipeline, "PASSES", passes)
+    with config.VERIFY.set(0):
+        lowered = pipeline.lower(matmul(40, 70, 30), CPU, "product")
+        with pytest.raises(ScheduleError, match="only loops"):
+            pipeline.lower(matmul(40, 70, 30), CPU, "product", "split j: jo | ju(2)\nunroll ju")
+    assert lowered.actions == () and "only loops" in lowered.origin
+
+
+def test_factors_that_are_read_backwards() -> None:
+    """Packed rows whose blocks do not end where the memory does, and parts of a fused range."""
+    i, j, c = ranges(24, 40, 12)
+    back = ops.MUL(load(buffer(1, 24, 12), i, c), load(buffer(2, 12, 40), c, index.sub(39, j)))
+    root = sink(store(buffer(0, 24, 40), reduce("add", back, c), i, j))
+    b, i, j, c = ranges(3, 64, 8, 40)
+    back = ops.MUL(load(buffer(2, 3, 40, 64), b, c, i), load(buffer(3, 40, 8), c, index.sub(7, j)))
+    total = reduce("add", back, c)
+    twice = sink(
+        store(buffer(0, 3, 64, 8), total, b, i, j), store(buffer(1, 3, 64, 8), total, b, i, j)
+    )
+    for kernel in (root, twice):
+        check(kernel, heuristic(build(kernel, CPU), CPU), tolerance=1e-3)
+
+
+def test_a_panel_whose_innermost_axis_has_one_element() -> None:
+    root = convolution(2, 2, 7, 16, 1, 0, 2)
+    check(root, heuristic(build(root, CPU), CPU))

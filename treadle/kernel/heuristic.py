@@ -11,11 +11,14 @@ which is read once for all of them. For those, in this order:
     tasks     leading parallel ranges, in pieces of enough work
     columns   a reduction over rows with lanes along them takes several whole rows at a time
     unroll    several vectors at once; reductions with an accumulator each
+
+`WAYS` are the ways to choose, the best first. A list that an action or lowering refuses is a fault
+of its way, and no reason to fail: `pipeline.py` takes the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from treadle.backend.base import Target
 from treadle.ir import index
@@ -50,15 +53,21 @@ CACHE_SHARE = 16 << 20  # bytes of the last cache that count for a thread: other
 KEEP_COST = 8  # additions that make a value worth a store and a load
 
 
+Way = Callable[[Plan], None]
+
+
 def heuristic(kernel: Kernel, target: Target) -> list[Action]:
     """The actions for a kernel as `build` makes it, on this target."""
     return schedule(kernel, target).actions
 
 
-def schedule(kernel: Kernel, target: Target) -> Plan:
-    """The kernel scheduled by the heuristic, with the actions that did it."""
+def schedule(kernel: Kernel, target: Target, way: Way | None = None) -> Plan:
+    """The kernel scheduled by the heuristic, with the actions that did it.
+
+    way: one of `WAYS`, the first unless it is named. ScheduleError if an action refuses.
+    """
     plan = Plan(kernel, target)
-    _choose(plan)
+    (way or WAYS[0])(plan)
     if not _settle(plan):  # a task needs more memory than there is: one loop after the other
         plan = Plan(kernel, target)
         _settle(plan)
@@ -66,37 +75,64 @@ def schedule(kernel: Kernel, target: Target) -> Plan:
 
 
 def _choose(plan: Plan) -> None:
-    work = plan.work()
-    merge(plan, list(plan.kernel.leaves))
-    if plan.actions:
-        plan.note_facts()
+    work = _merge(plan)
     chain = blocks.find(plan)
     if chain is not None and blocks.schedule(plan, chain):
         return
     found = find_contraction(plan)
-    small = windows.find(plan) if found is None else None
-    if small is not None:
-        windows.schedule(plan, small)
-        return
     if found is None:
-        keep_dear_values(plan)
-    lanes = choose_lanes(plan)
-    if found is not None:
-        few = stream.few_rows(plan, found, lanes)
-        if not few:
-            tiled = matrices.choose(plan, found)
-            if tiled is None or not plan.attempt(lambda: matrices.schedule(plan, found, tiled)):
-                contraction.schedule(plan, found)
-            return
-        plan.do(unroll(*few))
-    if found is None and stream.rows_at_once(plan, lanes):
+        small = windows.find(plan)
+        if small is not None:
+            windows.schedule(plan, small)
+        else:
+            _over_memory(plan, work)
         return
+    lanes = choose_lanes(plan)
+    few = stream.few_rows(plan, found, lanes)
+    if few:
+        plan.do(unroll(*few))
+        _in_lanes(plan, lanes, work)
+        return
+    tiled = matrices.choose(plan, found)
+    if tiled is None or not plan.attempt(lambda: matrices.schedule(plan, found, tiled)):
+        contraction.schedule(plan, found)
+
+
+def _loops(plan: Plan) -> None:
+    """Loops over memory, whatever the kernel is."""
+    _over_memory(plan, _merge(plan))
+
+
+def _as_built(plan: Plan) -> None:
+    """One loop after the other."""
+
+
+WAYS: tuple[Way, ...] = (_choose, _loops, _as_built)
+
+
+def _over_memory(plan: Plan, work: int) -> None:
+    keep_dear_values(plan)
+    lanes = choose_lanes(plan)
+    if not stream.rows_at_once(plan, lanes):
+        _in_lanes(plan, lanes, work)
+
+
+def _in_lanes(plan: Plan, lanes: dict[str, int], work: int) -> None:
     if by_columns(plan, lanes, work):
         return
     choose_tasks(plan, lanes, work)
     for leaf in lanes:
         split_lanes(plan, leaf, lanes[leaf], work)
     ask_ahead(plan)
+
+
+def _merge(plan: Plan) -> int:
+    """Merges what can be; returns the additions of the kernel as it was built."""
+    work = plan.work()
+    merge(plan, list(plan.kernel.leaves))
+    if plan.actions:
+        plan.note_facts()
+    return work
 
 
 def _settle(plan: Plan) -> bool:

@@ -315,10 +315,11 @@ def root_buffers(kernel: Kernel) -> dict[str, Node]:
 
 
 def _order(kernel: Kernel, writer: Stmt, rank: int) -> list[int]:
-    """Dimensions from the outermost to the innermost in memory."""
+    """Dimensions from the outermost to the innermost in memory. Parts of a fused range that has
+    lanes stay together: apart, their places would not fold to the range."""
     lanes = 0
     for name in writer.order:
         if kernel.leaves[name].kind == "vector":
-            lanes |= kernel.leaves[name].bit
-    place = [kernel.over_leaves(i) for i in writer.index]
-    return sorted(range(rank), key=lambda d: bool(place[d].free & lanes))
+            lanes |= kernel.leaves[name].bit | kernel.range_of[name].node.free
+    moving = [kernel.over_leaves(i).free | kernel.over_ranges(i).free for i in writer.index]
+    return sorted(range(rank), key=lambda d: bool(moving[d] & lanes))

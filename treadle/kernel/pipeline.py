@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from treadle import config
 from treadle.backend.base import Function, Target
 from treadle.ir import index, passes
 from treadle.ir.node import Node
 from treadle.ir.passes import Pass
 from treadle.kernel.actions import Action, apply, grid
 from treadle.kernel.build import build
-from treadle.kernel.heuristic import schedule
+from treadle.kernel.heuristic import WAYS, Way, schedule
 from treadle.kernel.kernel import Extent, Kernel, ScheduleError
 from treadle.kernel.layout import root_buffers
 from treadle.kernel.lower import lower as lower_kernel
@@ -25,12 +27,15 @@ class Context:
     """For whom a kernel is lowered, what its functions are called, and the plan once it is made.
 
     written: a schedule that is to be followed, and the ranges that vmap added around it: the arg of
-    its SINK where the user wrote one, or what a search found.
+    its SINK where the user wrote one, or what a search found. way: how the heuristic chooses, one
+    of its `WAYS`. refused: why its first list does not do.
     """
 
     target: Target
     name: str
     written: tuple[str, tuple[int, ...]] | None = None
+    way: Way = WAYS[0]
+    refused: str = ""
     plan: Plan | None = None
 
 
@@ -54,7 +59,7 @@ class Lowered:
 
 def _schedule(kernel: Kernel, context: Context) -> Kernel:
     if context.written is None:
-        context.plan = schedule(kernel, context.target)
+        context.plan = schedule(kernel, context.target, context.way)
     else:
         context.plan = _follow(kernel, context.target, *context.written)
     return context.plan.kernel
@@ -99,9 +104,9 @@ PASSES = (
 def lower(sink: Node, target: Target, name: str, found: str | None = None) -> Lowered:
     """A kernel node, scheduled as its SINK says, or by the actions that a search found, or else by
     the heuristic, as functions called `name`, or `name_0`, ... ScheduleError if actions do not
-    apply."""
+    apply that the heuristic did not choose (or those, too, with the knob VERIFY)."""
     context = Context(target, name, sink.arg if found is None else (found, ()))
-    functions = passes.run(PASSES, sink, context)
+    functions = _run(sink, context, WAYS)
     assert context.plan is not None
     plan = context.plan
     scratch = tuple(
@@ -109,4 +114,21 @@ def lower(sink: Node, target: Target, name: str, found: str | None = None) -> Lo
         for node in root_buffers(plan.kernel).values()
     )
     chunks = tuple(1 if f.tasks == 1 else 0 for f in functions)
-    return Lowered(functions, chunks, scratch, plan.kernel, tuple(plan.actions))
+    lowered = Lowered(functions, chunks, scratch, plan.kernel, tuple(plan.actions))
+    if not context.refused:
+        return lowered
+    return replace(lowered, origin=f"by plain loops: the heuristic's do not do ({context.refused})")
+
+
+def _run(sink: Node, context: Context, ways: Sequence[Way]) -> tuple[Function, ...]:
+    """The functions of a kernel. A list of the heuristic's that is refused is no fault of the
+    user's: the next of its ways is slower, and right."""
+    context.way, *others = ways
+    try:
+        functions: tuple[Function, ...] = passes.run(PASSES, sink, context)
+        return functions
+    except ScheduleError as error:
+        if context.written is not None or config.VERIFY or not others:
+            raise
+        context.refused = context.refused or str(error)
+    return _run(sink, context, others)

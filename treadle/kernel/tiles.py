@@ -16,7 +16,8 @@ from treadle.ir.node import Node
 from treadle.kernel.actions import Reorder, Split, Tail, grid, unroll, vector
 from treadle.kernel.analysis import Access, points, upper
 from treadle.kernel.cooperate import CooperateTasks
-from treadle.kernel.kernel import ScheduleError, Stmt, kept
+from treadle.kernel.kernel import Stmt, kept
+from treadle.kernel.layout import layouts
 from treadle.kernel.narrow import (
     Grouped,
     axis_before,
@@ -161,7 +162,8 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
     if block:
         plan.do(Subtotal(contraction.statement.name, f"{row}o"))
     if choice.rows_packed is not None:
-        _pack_rows(plan, choice.rows_packed.node, tile.rows, tasks)
+        load = choice.rows_packed.node
+        plan.attempt(lambda: _pack_rows(plan, load, tile.rows, tasks))
     if choice.packed:
         _pack(plan, choice, tasks, block, alone)
     if tasks:
@@ -330,12 +332,14 @@ def _pack(
     tile = choice.tile.vectors * width
     at_root = Stage(buffer, "root", "panel", "root", layout, block=tile, group=group, cast=cast)
     shared = not (alone and plan.fits(at_task))
-    try:
+
+    def stage() -> None:
         plan.do(at_root if shared else at_task)
-    except ScheduleError:
+        if group is not None:
+            split_group(plan, "copy_panel", Grouped(f"panel{group[0]}", group[1]))
+
+    if not plan.attempt(stage):
         return  # it is read where no loop goes: gathered, then
-    if group is not None:
-        split_group(plan, "copy_panel", Grouped(f"panel{group[0]}", group[1]))
     own, last = f"panel{axis}", f"panel{load.arg - 1}"
     if group is not None or own == last or not _pack_squares(plan, own, last, width):
         plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
@@ -347,7 +351,7 @@ def _pack(
 def _pack_squares(plan: Plan, write: str, read: str, width: int) -> bool:
     """Packs by squares that are turned in registers what is read along one range of a panel and
     written along another, if the panel consists of such squares. Whether it does."""
-    extent = plan.kernel.ranges[read].extent
+    extent = plan.kernel.ranges[read].extent if read in plan.kernel.ranges else 1
     side = gcd(width, extent) if isinstance(extent, int) else 1
 
     def squares() -> None:
@@ -377,6 +381,8 @@ def _pack_rows(plan: Plan, load: Node, rows: int, tasks: Sequence[str]) -> None:
     plan.do(Reorder((f"{step}o", f"{along}o" if parts else along, f"{step}i")))
     if tasks:
         plan.do(grid(f"{step}o"))
+    # blocks of a factor that is read backwards do not end where its memory does
+    layouts(plan.kernel)
 
 
 def _share_packing(plan: Plan, turned: str) -> None:

@@ -26,9 +26,9 @@ from treadle.engine.search.workers import Workers
 from treadle.events import emit
 from treadle.ir import text
 from treadle.ir.node import Node
+from treadle.kernel import pipeline
 from treadle.kernel.actions import Action
 from treadle.kernel.build import build
-from treadle.kernel.heuristic import heuristic
 from treadle.kernel.kernel import Kernel, ScheduleError
 from treadle.kernel.schedule_text import parse_actions
 
@@ -76,7 +76,7 @@ class Search:
         if self.backend.target.kind != "cpu" or not self.backend.target.vector_bytes:
             raise NotSearched(f"{self.backend.target.name} is no device with loops to schedule")
         built = build(self.node, self.backend.target)
-        chosen = tuple(heuristic(built, self.backend.target))
+        chosen = pipeline.lower(self.node, self.backend.target, "kernel").actions
         reference = start(built, chosen)
         if self.measure([reference], inf)[0] is None:
             entry = self.journal.known(self.of, reference.text)
