@@ -111,6 +111,41 @@ class TorchCompile(Torch):
         return made
 
 
+class TorchPrepacked(Torch):
+    """PyTorch, eager, but the weights of convolutions lie the way oneDNN asks for."""
+
+    name = "torch_prepacked"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.functional = _PrepackedFunctions(self.module)
+
+
+class _PrepackedFunctions:
+    """PyTorch's functions; a weight of a convolution is reordered once for each shape of input."""
+
+    def __init__(self, torch: Any) -> None:
+        self._functional = torch.nn.functional
+        self._onednn = torch.ops.mkldnn
+        self._packed: dict[tuple[Any, ...], Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._functional, name)
+
+    def conv2d(
+        self, x: Any, weight: Any, bias: Any, stride: int, padding: int, dilation: int = 1,
+        groups: int = 1,
+    ) -> Any:  # fmt: skip
+        window = [padding] * 2, [stride] * 2, [dilation] * 2, groups
+        key = (weight, tuple(x.shape), str(window))
+        if key not in self._packed:
+            reorder = self._onednn._reorder_convolution_weight
+            self._packed[key] = reorder(weight, *window, list(x.shape))
+        return self._onednn._convolution_pointwise(
+            x, self._packed[key], bias, *window, "none", [], ""
+        )
+
+
 class Tinygrad:
     """tinygrad with its TinyJit, on its CPU device if DEV names no other."""
 
@@ -193,7 +228,7 @@ class _TinygradFunctions:
 
 
 LIBRARIES: dict[str, type[Library]] = {
-    library.name: library for library in (Treadle, Torch, TorchCompile, Tinygrad)
+    library.name: library for library in (Treadle, Torch, TorchPrepacked, TorchCompile, Tinygrad)
 }
 
 
