@@ -93,6 +93,21 @@ def test_a_packed_panel_is_kept() -> None:
     assert counts.new() == [1, 2, 1]
 
 
+def test_filters_are_packed_for_the_calls_to_come() -> None:
+    """Few results for each filter: not captured, packing would cost more than it saves."""
+    layer, x = nn.Conv2d(256, 256, 3, padding=1, bias=False), draw(1, 256, 7, 7)
+    f = jit(layer)
+    with no_grad():
+        expected = layer(x).numpy()
+        f(x)
+        counts = counting(f)
+        assert counts.all == 2
+        np.testing.assert_allclose(f(x).numpy(), expected, rtol=1e-4, atol=1e-4)
+        layer.weight.mul_(2)
+        np.testing.assert_allclose(f(x).numpy(), 2 * expected, rtol=1e-4, atol=1e-4)
+    assert counts.new() == [1, 2]
+
+
 def _assign(model: Mixed) -> None:
     model.weight.assign(draw(8, 8))
 

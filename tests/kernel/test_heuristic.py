@@ -172,6 +172,17 @@ def test_panels_that_the_second_cache_does_not_hold_together_are_read_once_for_a
         assert any(line.startswith(order) for line in actions)
 
 
+def test_a_factor_that_never_changes_is_packed_once() -> None:
+    """Nine results for each filter: worth packing 9 MiB of filters only if that is done once."""
+    kernel = build(convolution(1, 512, 3, 512, 3, pad=1), CPU)
+    now = show_actions(heuristics.schedule(kernel, CPU).actions).splitlines()
+    kept = heuristics.schedule(kernel, CPU, unchanging=frozenset({2}))
+    once = show_actions(kept.actions).splitlines()
+    assert not any("as panel root" in line for line in now)
+    assert any(line.startswith("stage arg2 at root as panel root") for line in once)
+    assert once == show_actions(parse_actions("\n".join(once))).splitlines()
+
+
 def test_what_is_too_large_for_a_stack_lives_at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """out[i, j] = sum_k a[i, k] * max_l b[k, l]: the maxima are an array."""
     i, j, k, m = ranges(3, 4, 50, 6)

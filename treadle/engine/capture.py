@@ -49,7 +49,9 @@ class Captured:
         self.make = make
         self.device = recipe.device
         normal = normalise(recipe.roots)
-        self.program = find(recipe.device, normal, _assigns(recipe, normal))
+        fixed = _fixed(recipe, normal)
+        unchanging = frozenset(n for n, leaf in enumerate(normal.leaves) if leaf in fixed)
+        self.program = find(recipe.device, normal, _assigns(recipe, normal), unchanging)
         self.schedule = self.program.schedule
         self.runner = devices.runner(recipe.device)
         normal_slots = [self._slot("buffer", n) for n in range(len(normal.leaves))]
@@ -83,10 +85,9 @@ class Captured:
     ) -> tuple[Step, ...]:
         """The steps of the program, with what is the same at every call in front. slot_of: the slot
         of each leaf, 0 if the program does not read it."""
-        outside = {*recipe.arguments, *recipe.leaves, *recipe.gradients.values()}
-        made = {leaf for leaf in normal.leaves if leaf not in outside}
+        made = _made(recipe, normal)
         given = {*recipe.floats, *recipe.keys}
-        same = {slot_of.get(leaf, 0) for leaf in (*recipe.unchanging(), *made)} - {0}
+        same = {slot_of.get(leaf, 0) for leaf in _fixed(recipe, normal)} - {0}
         same |= set(self.program.slots.constants)
         same |= {
             self._slot("scalar", n) for n, node in enumerate(normal.scalars) if node not in given
@@ -457,6 +458,17 @@ class Captured:
 
 
 # ---- small parts ---------------------------------------------------------------------------------
+def _made(recipe: Recipe, normal: Normal) -> set[Node]:
+    """The leaves that the function itself made of numbers."""
+    outside = {*recipe.arguments, *recipe.leaves, *recipe.gradients.values()}
+    return {leaf for leaf in normal.leaves if leaf not in outside}
+
+
+def _fixed(recipe: Recipe, normal: Normal) -> set[Node]:
+    """The leaves that hold the same at every call, as long as nobody outside writes to them."""
+    return recipe.unchanging() | _made(recipe, normal)
+
+
 def _assigns(recipe: Recipe, normal: Normal) -> dict[int, int]:
     """{root: leaf that it may overwrite}, as the schedule takes them."""
     wishes = [(e.root, recipe.leaf_of(e.owner)) for e in recipe.effects if e.in_place]

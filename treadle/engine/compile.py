@@ -26,6 +26,8 @@ from treadle.ir.node import Node
 PACKAGE = Path(__file__).resolve().parent.parent
 FORMAT = "2"  # of the files
 
+Wanted = tuple[Node, frozenset[int]]  # a kernel, and which of its buffers never change
+
 
 class Launch(NamedTuple):
     """One native function of a kernel: how to call it.
@@ -62,11 +64,12 @@ def source_digest(plugin: str) -> str:
     return disk.digest(*(path.read_bytes() for path in files))
 
 
-def _key(kernel: Node, backend: Backend, plugin: str) -> str:
+def _key(kernel: Node, unchanging: frozenset[int], backend: Backend, plugin: str) -> str:
     result = tuned.find(kernel, backend.target)
     return disk.digest(
         FORMAT,
         kernel.digest,
+        repr(sorted(unchanging)),
         backend.code_key,
         repr(backend.target),
         source_digest(plugin),
@@ -81,19 +84,19 @@ class Compiler:
     def __init__(self, backend: Backend, plugin: str) -> None:
         self.backend = backend
         self.plugin = plugin
-        self.kernels: dict[tuple[Node, tuple[int | str, ...]], Compiled] = {}
+        self.kernels: dict[tuple[Wanted, tuple[int | str, ...]], Compiled] = {}
         self.modules: dict[str, Library] = {}
 
-    def get(self, kernels: Sequence[Node]) -> list[Compiled]:
+    def get(self, kernels: Sequence[Wanted]) -> list[Compiled]:
         """Each kernel compiled: from this process, from the disk, or now (all the rest at once)."""
         settings = config.code_settings()
-        missing: dict[Node, str] = {}
+        missing: dict[Wanted, str] = {}
         if config.BEAM:
-            wanted_now = [k for k in dict.fromkeys(kernels) if (k, settings) not in self.kernels]
-            extras.load("treadle.engine.search.session").improve(wanted_now, self.plugin)
+            new = [each[0] for each in kernels if (each, settings) not in self.kernels]
+            extras.load("treadle.engine.search.session").improve(dict.fromkeys(new), self.plugin)
         for kernel in kernels:
             if (kernel, settings) not in self.kernels and kernel not in missing:
-                key = _key(kernel, self.backend, self.plugin)
+                key = _key(*kernel, self.backend, self.plugin)
                 found = self._from_disk(key)
                 if found is None:
                     missing[kernel] = key
@@ -106,13 +109,13 @@ class Compiler:
 
     def know(self, kernel: Node, compiled: Compiled) -> None:
         """From now on the kernel is this code."""
-        self.kernels[kernel, config.code_settings()] = compiled
+        self.kernels[(kernel, frozenset()), config.code_settings()] = compiled
 
-    def _compile(self, missing: dict[Node, str]) -> list[Compiled]:
+    def _compile(self, missing: dict[Wanted, str]) -> list[Compiled]:
         start = time.perf_counter()
         lowered = [
-            tuned.lower(kernel, self.backend.target, f"k{key[:12]}")
-            for kernel, key in missing.items()
+            tuned.lower(kernel, self.backend.target, f"k{key[:12]}", unchanging)
+            for (kernel, unchanging), key in missing.items()
         ]
         functions = [function for kernel in lowered for function in kernel.functions]
         source = self.backend.render(functions)
@@ -126,7 +129,7 @@ class Compiler:
                 build_seconds=rendered - start,
                 code_seconds=time.perf_counter() - rendered,
                 source=source,
-                sinks=list(missing),
+                sinks=[kernel for kernel, _ in missing],
                 lowered=lowered,
             )
         module = disk.digest(code)

@@ -142,7 +142,7 @@ class Program:
     ) -> None:
         self.schedule = schedule
         self.backend = backend
-        kernels = [call.kernel for call in schedule.calls()]
+        kernels = [(call.kernel, call.unchanging) for call in schedule.calls()]
         self.kernels = dict(zip(kernels, compiler.get(kernels), strict=True))
         self.checks: list[Node] = []
         self.slots = Slots()
@@ -213,7 +213,7 @@ class Program:
     def _launches(self, call: Call) -> list[Launched]:
         """The functions of a call's kernel, in order. Their last parameter is the code of the
         call's first check."""
-        compiled = self.kernels[call.kernel]
+        compiled = self.kernels[call.kernel, call.unchanging]
         first_code = self.slots.constant(len(self.checks) + 1)
         self.checks += call.checks
         scratch = []

@@ -18,8 +18,8 @@ from treadle.engine.normal import Normal
 from treadle.engine.program import Program
 from treadle.events import emit, wanted
 from treadle.graph import simplify
-from treadle.ir import passes
-from treadle.ir.node import Node
+from treadle.ir import ops, passes
+from treadle.ir.node import Node, toposort
 from treadle.ir.passes import Pass
 from treadle.schedule.schedule import schedule as make_schedule
 
@@ -61,27 +61,45 @@ PASSES = (
 )  # a kernel's own passes: kernel/pipeline.py
 
 
-def find(device: str, normal: Normal, assigns: dict[int, int]) -> Program:
-    """The Program for a normal graph: from the cache, or scheduled and compiled now."""
-    key = (device, normal.roots, tuple(assigns.items()), config.code_settings())
+def find(
+    device: str,
+    normal: Normal,
+    assigns: dict[int, int],
+    unchanging: frozenset[int] = frozenset(),
+) -> Program:
+    """The Program for a normal graph: from the cache, or scheduled and compiled now. unchanging:
+    the leaves that hold the same at every call, so that what is made of them alone is made once."""
+    key = (device, normal.roots, tuple(assigns.items()), unchanging, config.code_settings())
     program = kept.get(key)
     if program is not None:
         kept.move_to_end(key)
         return program
-    program = build(device, normal.roots, assigns)
+    program = build(device, normal.roots, assigns, unchanging)
     kept[key] = program
     if len(kept) > MOST:
         kept.popitem(last=False)
     return program
 
 
-def build(device: str, roots: tuple[Node, ...], assigns: dict[int, int]) -> Program:
+def multiplies(kernel: Node) -> bool:
+    """Whether a kernel sums products: a factor that never changes may be packed once."""
+    sums = (node for node in toposort(kernel) if node.op is ops.KREDUCE)
+    return any(value.op is ops.MUL for node in sums for value in node.src[: node.arg[1]])
+
+
+def build(
+    device: str, roots: tuple[Node, ...], assigns: dict[int, int], unchanging: frozenset[int]
+) -> Program:
     """Simplify, schedule, compile."""
     backend = devices.backend(device)
     if device not in compilers:
         compilers[device] = Compiler(backend, devices.PLUGINS[device])
     order = Order(assigns, backend.target)
     schedule = passes.run(PASSES, roots, order)
+    for call in schedule.calls():
+        if multiplies(call.kernel):  # others are the same kernels as elsewhere
+            places = enumerate(call.buffers)
+            call.unchanging = frozenset(n for n, buffer in places if buffer in unchanging)
     if wanted("schedule"):
         emit(
             "schedule",

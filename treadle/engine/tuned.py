@@ -236,19 +236,19 @@ def learn(result: Result, path: str) -> None:
     table()[result.key] = result, path
 
 
-def lower(kernel: Node, target: Target, name: str) -> Any:
+def lower(kernel: Node, target: Target, name: str, unchanging: frozenset[int] = frozenset()) -> Any:
     """The kernel lowered (see `kernel/pipeline.py`): by what a search found, if it applies."""
     pipeline = extras.load("treadle.kernel.pipeline")  # a warm start does without it
     result = find(kernel, target)
     if result is None:
-        lowered = pipeline.lower(kernel, target, name)
+        lowered = pipeline.lower(kernel, target, name, unchanging=unchanging)
         return lowered if kernel.arg is None else replace(lowered, origin="written by the user")
     path = table()[result.key][1]
     try:
         lowered = pipeline.lower(kernel, target, name, result.actions)
     except pipeline.ScheduleError as error:
         report(f"{path}: a tuned schedule does not apply, the heuristic's is used: {error}")
-        return pipeline.lower(kernel, target, name)
+        return pipeline.lower(kernel, target, name, unchanging=unchanging)
     origin = f"found by search, {result.gain:.2f} times as fast: {path}"
     return replace(lowered, origin=origin)
 

@@ -23,7 +23,8 @@ from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.kernel.analysis import Access, points, upper
 from treadle.kernel.dot import dot_for
-from treadle.kernel.kernel import Extent, kept
+from treadle.kernel.kernel import Extent
+from treadle.kernel.kernel import kept as kept_leaves
 from treadle.kernel.narrow import grouped, is_narrow
 from treadle.kernel.plan import Plan
 from treadle.kernel.sieve import in_steps, is_limit
@@ -40,6 +41,8 @@ from treadle.kernel.tiles import (
 )
 
 SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread number
+CONTIGUOUS = 0.2  # cycles to pack an element in its order
+KEPT = 0.5  # what it must save to pack an element once and keep it: it takes memory
 TRANSPOSED = 3.0  # cycles to pack an element against its order
 STORE_APART = 1.6  # cycles to store an element by loops of its own
 LINE = 64  # bytes of a cache line
@@ -74,9 +77,10 @@ def find(plan: Plan) -> Contraction | None:
         return None
     if not value.dtype.is_float and dot_for(plan.kernel, statement) is None:
         return None
-    outputs = kept(statement)
+    outputs = kept_leaves(statement)
     if any(
-        kept(s) != outputs or s.order[: len(outputs)] != outputs for s in plan.kernel.statements
+        kept_leaves(s) != outputs or s.order[: len(outputs)] != outputs
+        for s in plan.kernel.statements
     ):
         return None
     if statement is not plan.kernel.statements[0]:
@@ -100,8 +104,9 @@ def schedule(plan: Plan, contraction: Contraction) -> None:
 
 # ---- choices -------------------------------------------------------------------------------------
 def _choices(plan: Plan, contraction: Contraction) -> Iterator[Choice]:
-    cut = _cut(plan, contraction)
     sides = (contraction, contraction.turned())
+    kept = any(_is_unchanging(plan, side.second) for side in sides)
+    cut = None if kept else _cut(plan, contraction)
     dear = [side for side in sides if cut and _packs_little(plan, side)]
     for side in dear or sides:
         for lanes in (name for name in side.columns if not in_steps(plan.kernel, name)):
@@ -110,6 +115,12 @@ def _choices(plan: Plan, contraction: Contraction) -> Iterator[Choice]:
     dot = _dot_choice(plan, contraction, cut)
     if dot is not None:
         yield dot
+
+
+def _is_unchanging(plan: Plan, loads: Sequence[Access]) -> bool:
+    """Whether all that is read is the same at every call."""
+    buffers = [load.node.src[0] for load in loads]
+    return all(buffer.op is ops.ARG and buffer.arg[0] in plan.unchanging for buffer in buffers)
 
 
 def _cut(plan: Plan, contraction: Contraction) -> Cut | None:
@@ -144,12 +155,9 @@ def _outer_choice(
     contiguous = all(a.stride(node) == 1 for a in moving)
     walked = points(plan.kernel, (*contraction.columns, *contraction.summed))  # of a batch: one
     far = contiguous and too_large(plan, moving, walked)
-    again = points(plan.kernel, contraction.rows) >= PANEL_ROWS // plan.target.products
     can_pack = len(moving) == 1 and axis_of(plan, moving[0].node, lanes) is not None
-    packed = can_pack and (not contiguous or (far and again) or by_rows(plan, contraction))
-    group = grouped(plan, contraction.statement, contraction.summed[-1])
-    if group is not None or any(is_narrow(a) for a in moving):
-        packed = packed or (can_pack and points(plan.kernel, contraction.rows) >= NARROW_ROWS)
+    packed = can_pack and (not contiguous or _pays_to_pack(plan, contraction, moving[0], far))
+    kept = packed and _is_unchanging(plan, moving)
     width = plan.target.lanes(contraction.statement.values[0].dtype)
     extent = _size(leaves[lanes].extent)
     steps = points(plan.kernel, contraction.summed)
@@ -180,7 +188,8 @@ def _outer_choice(
     if cut is not None:
         cycles += _adding_up(cut, results, width)
     if packed:
-        cycles += _elements(moving[0]) * (0.2 if contiguous else TRANSPOSED)
+        against = KEPT if kept else TRANSPOSED
+        cycles += _elements(moving[0]) * (CONTIGUOUS if contiguous else against)
     elif not contiguous:
         cycles *= ALONE
     elif any(guard_of(a) is not index.TRUE for a in moving):
@@ -192,7 +201,17 @@ def _outer_choice(
     if not stored_along(plan, lanes):
         cycles += APART_CODE
         cycles += results * (STORE_APART if stored_along(plan, row) else SCATTERED)
-    return Choice(contraction, lanes, row, lanes, tile, packed, cut, cycles, rows_packed)
+    return Choice(contraction, lanes, row, lanes, tile, packed, cut, cycles, rows_packed, kept)
+
+
+def _pays_to_pack(plan: Plan, contraction: Contraction, load: Access, far: bool) -> bool:
+    """Whether a second factor that is contiguous along the lanes is packed all the same."""
+    rows = points(plan.kernel, contraction.rows)
+    group = grouped(plan, contraction.statement, contraction.summed[-1])
+    if rows >= NARROW_ROWS and (group is not None or is_narrow(load)):
+        return True
+    again = rows >= PANEL_ROWS // plan.target.products
+    return (far and again) or by_rows(plan, contraction)
 
 
 def _row_costs(

@@ -61,15 +61,21 @@ def heuristic(kernel: Kernel, target: Target) -> list[Action]:
     return schedule(kernel, target).actions
 
 
-def schedule(kernel: Kernel, target: Target, way: Way | None = None) -> Plan:
+def schedule(
+    kernel: Kernel,
+    target: Target,
+    way: Way | None = None,
+    unchanging: frozenset[int] = frozenset(),
+) -> Plan:
     """The kernel scheduled by the heuristic, with the actions that did it.
 
-    way: one of `WAYS`, the first unless it is named. ScheduleError if an action refuses.
+    way: one of `WAYS`, the first unless it is named. unchanging: the positions of buffers that hold
+    the same at every call. ScheduleError if an action refuses.
     """
-    plan = Plan(kernel, target)
+    plan = Plan(kernel, target, unchanging)
     (way or WAYS[0])(plan)
     if not _settle(plan):  # a task needs more memory than there is: one loop after the other
-        plan = Plan(kernel, target)
+        plan = Plan(kernel, target, unchanging)
         _settle(plan)
     return plan
 

@@ -27,13 +27,15 @@ class Context:
     """For whom a kernel is lowered, what its functions are called, and the plan once it is made.
 
     written: a schedule that is to be followed, and the ranges that vmap added around it: the arg of
-    its SINK where the user wrote one, or what a search found. way: how the heuristic chooses, one
-    of its `WAYS`. refused: why its first list does not do.
+    its SINK where the user wrote one, or what a search found. unchanging: the positions of buffers
+    that hold the same at every call. way: how the heuristic chooses, one of its `WAYS`. refused:
+    why its first list does not do.
     """
 
     target: Target
     name: str
     written: tuple[str, tuple[int, ...]] | None = None
+    unchanging: frozenset[int] = frozenset()
     way: Way = WAYS[0]
     refused: str = ""
     plan: Plan | None = None
@@ -59,7 +61,7 @@ class Lowered:
 
 def _schedule(kernel: Kernel, context: Context) -> Kernel:
     if context.written is None:
-        context.plan = schedule(kernel, context.target, context.way)
+        context.plan = schedule(kernel, context.target, context.way, context.unchanging)
     else:
         context.plan = _follow(kernel, context.target, *context.written)
     return context.plan.kernel
@@ -101,11 +103,18 @@ PASSES = (
 )
 
 
-def lower(sink: Node, target: Target, name: str, found: str | None = None) -> Lowered:
+def lower(
+    sink: Node,
+    target: Target,
+    name: str,
+    found: str | None = None,
+    unchanging: frozenset[int] = frozenset(),
+) -> Lowered:
     """A kernel node, scheduled as its SINK says, or by the actions that a search found, or else by
-    the heuristic, as functions called `name`, or `name_0`, ... ScheduleError if actions do not
-    apply that the heuristic did not choose (or those, too, with the knob VERIFY)."""
-    context = Context(target, name, sink.arg if found is None else (found, ()))
+    the heuristic, as functions called `name`, or `name_0`, ... unchanging: the positions of buffers
+    that hold the same at every call. ScheduleError if actions do not apply that the heuristic did
+    not choose (or those, too, with the knob VERIFY)."""
+    context = Context(target, name, sink.arg if found is None else (found, ()), unchanging)
     functions = _run(sink, context, WAYS)
     assert context.plan is not None
     plan = context.plan

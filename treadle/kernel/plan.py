@@ -19,11 +19,15 @@ FEW_TASKS = 8  # tasks below which a kernel is cut finer: never a matter of the 
 
 
 class Plan:
-    """A kernel being scheduled, and the actions so far."""
+    """A kernel being scheduled, and the actions so far. unchanging: the positions of buffers that
+    hold the same at every call: packing them costs nothing, for it is done once."""
 
-    def __init__(self, kernel: Kernel, target: Target) -> None:
+    def __init__(
+        self, kernel: Kernel, target: Target, unchanging: frozenset[int] = frozenset()
+    ) -> None:
         self.kernel = kernel
         self.target = target
+        self.unchanging = unchanging
         self.actions: list[Action] = []
         self.note_facts()
 

@@ -87,8 +87,9 @@ class Tile:
 class Choice:
     """A way to do it: the contraction with its vector factor second, the leaf in lanes, the leaf
     of the tile's rows (and of its columns, if the lanes run along the sum), the tile, whether the
-    second factor is packed, how the sum is cut if it is, the whole cost in cycles, and the load of
-    the first factor that is packed, if one is."""
+    second factor is packed, how the sum is cut if it is, the whole cost in cycles, the load of the
+    first factor that is packed, if one is, and whether the second never changes, so that its
+    panels are kept."""
 
     contraction: Contraction
     lanes: str
@@ -99,6 +100,7 @@ class Choice:
     cut: Cut | None
     cycles: float
     rows_packed: Access | None = None
+    kept: bool = False
 
 
 def guard_of(access: Access) -> Node:
@@ -194,7 +196,8 @@ def _slab(plan: Plan, choice: Choice) -> int:
     long = isinstance(extent, int) and extent > 2 * SUM_BLOCK and len(contraction.summed) == 1
     node = plan.kernel.leaves[choice.lanes].node
     contiguous = all(a.stride(node) in (0, 1) for a in contraction.second)
-    if plan.target.products == 1 or not (long and choice.packed and contiguous):
+    packs = choice.packed and not choice.kept
+    if plan.target.products == 1 or not (long and packs and contiguous):
         return 1
     width: int = contraction.statement.values[0].dtype.itemsize
     results = points(plan.kernel, contraction.rows) * panel * width
@@ -307,7 +310,9 @@ def _packed_load(plan: Plan, choice: Choice) -> Node:
 
 def _panel_alone(plan: Plan, choice: Choice, tasks: Sequence[str], outside: Sequence[str]) -> bool:
     """Whether a panel is hardly read twice by what is outside of its loop, tasks or loops, so that
-    each task packs its own."""
+    each task packs its own. (What never changes is packed by all, for it is kept.)"""
+    if choice.kept:
+        return False
     free = plan.kernel.over_leaves(_packed_load(plan, choice)).free
     same = [name for name in outside if not free & plan.kernel.leaves[name].bit]
     return not tasks or points(plan.kernel, same) <= 2

@@ -42,6 +42,7 @@ class Call:
     length of a flattened kernel); all others are bound by whoever runs the program.
     checks: the graph node (GATHER or SCATTER) that each CHECK of the kernel serves, by its number.
     tests: the (indices, size) that its checks test, and whether it tests all of these indices.
+    unchanging: the positions of buffers that hold the same at every call of a captured program.
     may_fail: whether a check may find an index outside; not if an earlier call tests the same.
     in_place: whether it writes over memory that the caller holds an old value in.
     device: where it runs ("" if nothing in it says). It is a transfer if it reads another device.
@@ -53,6 +54,7 @@ class Call:
     variables: dict[str, int | Node] = field(default_factory=dict)
     checks: tuple[Node, ...] = ()
     tests: dict[tuple[Node, int | Node], bool] = field(default_factory=dict)
+    unchanging: frozenset[int] = frozenset()
     may_fail: bool = False
     reasons: tuple[Reason, ...] = ()
     in_place: bool = False

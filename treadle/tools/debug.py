@@ -49,7 +49,8 @@ def _program_text(program: Program, source: bool) -> str:
     for number, call in enumerate(schedule.calls()):
         lines += ["", f"kernel {number}: {counts(estimate(call.kernel, known_sizes(call)))}"]
         lines += [f"  because {reason}" for reason in call.reasons]
-        lowered = tuned.lower(call.kernel, program.backend.target, f"kernel{number}")
+        target = program.backend.target
+        lowered = tuned.lower(call.kernel, target, f"kernel{number}", call.unchanging)
         lines += _indented(_kernel_text(call.kernel, lowered))
         if source:
             lines += _indented(program.backend.render(lowered.functions))
