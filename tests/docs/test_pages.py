@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from treadle.kernel.schedule_text import FORMS, VERBS, parse_actions
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 RUN = re.compile(r"^```(python|console)\s*$", re.MULTILINE)
@@ -64,3 +66,16 @@ def test_the_table_of_contents_has_every_page() -> None:
     listed = set(LINK.findall(text(ROOT / "docs" / "index.md")))
     pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
     assert pages <= listed
+
+
+def test_the_page_on_kernels_shows_every_action() -> None:
+    page = text(ROOT / "docs" / "kernels.md").partition("## All actions")[2].partition("\n## ")[0]
+    examples = [
+        line.replace("\\|", "|") for line in re.findall(r"^\| `(.*?)` \|", page, re.MULTILINE)
+    ]
+    shown = parse_actions("\n".join(examples))
+    assert [str(action) for action in shown] == examples
+    forms = {number for number, form in enumerate(FORMS) for e in examples if form[0].fullmatch(e)}
+    missing = [form[0].pattern for number, form in enumerate(FORMS) if number not in forms]
+    assert not missing, f"docs/kernels.md has no example of {missing}"
+    assert {e.split()[0] for e in examples} == set(VERBS.split(", "))

@@ -403,6 +403,7 @@ def test_the_table_of_targets_counts_and_names_what_failed(
     ("words", "status", "message"),
     [
         (["bench", "nothing"], 2, "no case matches 'nothing'"),
+        (["bench", "compare", "/no/folder", "HEAD"], 2, "there is no folder /no/folder"),
         (["bench", "compare", "HEAD"], 2, "compare takes two folders with runs, or two commits"),
         (["bench", "show", "nowhere"], 2, "nowhere holds no run"),
         (["bench", "--blocks", "1", "softmax"], 2, "--blocks is at least 2"),

@@ -38,7 +38,7 @@ from treadle.kernel.stage import Keep, Stage
 from treadle.kernel.transpose import Transpose
 from treadle.kernel.trim import Trim
 
-_VERBS = (
+VERBS = (
     "bound, cooperate, detach, fission, fuse, grid, hint, join, keep, local, mma, occupancy, pad, "
     "persist, place, prefetch, reorder, sieve, skew, snake, split, stage, subtotal, tail, "
     "transpose, trim, unroll, vector"
@@ -64,11 +64,11 @@ def parse_actions(text: str) -> list[Action]:
 
 
 def _parse(words: str, number: int) -> Action:
-    for pattern, make in _FORMS:
+    for pattern, make in FORMS:
         found = pattern.fullmatch(words)
         if found is not None:
             return make(*found.groups())
-    raise ScheduleError(f"line {number}: {words!r} is no action; actions begin with {_VERBS}")
+    raise ScheduleError(f"line {number}: {words!r} is no action; actions begin with {VERBS}")
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def _stage_store(statement: str, at: str, name: str, rest: str) -> Action:
     return StageStore(statement, at, name, **options)
 
 
-_FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
+FORMS: list[tuple[re.Pattern[str], Callable[..., Action]]] = [
     (re.compile(pattern), make)
     for pattern, make in (
         (rf"split ({_NAME}): *({_NAME}) *\|(.*)", _split),

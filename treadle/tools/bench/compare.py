@@ -115,6 +115,9 @@ def compared(
     if all(kept):
         return folders.read(Path(words[0])), folders.read(Path(words[1]))
     for word in words:
+        named = Path(word).is_absolute() or word.startswith(("./", "../"))  # no commit is called so
+        if named and not Path(word).is_dir():
+            raise ValueError(f"there is no folder {word}")
         if Path(word).is_dir() and word != "." and not is_run(word):
             raise ValueError(f"{word} holds no run: there is no run.json in it")
     if any(kept):
