@@ -272,6 +272,15 @@ def test_several_panels_of_a_long_sum_are_packed_at_a_time() -> None:
     check(matmul(13, 470, 21), parse_actions(text.replace("ki(128)", "ki(6)")))
 
 
+def test_so_are_those_whose_pieces_lie_in_a_page_each() -> None:
+    narrow = replace(TWO, cache_bytes=(32768, 1 << 17, 32 << 20))
+    for rows, columns, together in ((48, 1100, True), (48, 700, False), (200, 1100, False)):
+        text = show_actions(heuristic(build(matmul(rows, columns, 640), narrow), narrow))
+        assert ("split k: kb | ki(128)" in text.splitlines()) is together
+        if together:
+            check(matmul(13, 470, 21), parse_actions(text.replace("ki(128)", "ki(6)")))
+
+
 def test_lists_print_and_parse_back() -> None:
     for root in (softmax(64, 64), matmul(64, 64, 64), convolution(2, 8, 9, 16, 3, pad=1)):
         actions = heuristic(build(root, CPU), CPU)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
+from treadle import host
 from treadle.ir import index
 from treadle.ir.node import Node
 from treadle.kernel.actions import Reorder, Split, Tail, grid, unroll, vector
@@ -38,6 +39,7 @@ PRODUCTS = 16  # in one step of the loop over the sum, at least
 SUM_BLOCK = 1024  # terms of a sum whose panel is packed at a time, about
 SLAB_BLOCK = 128  # the same of several panels at a time
 SLAB = 8  # panels that are packed at a time, at most
+SLAB_ROWS = 64  # for which reading a matrix is much of the work, at most
 SHORT_SUM = 128  # terms of a sum beside which storing results is what takes time
 ROWS_FIRST = 4  # tiles of rows of a task then
 SQUARE = 4  # rows of a square that is turned, at least
@@ -189,11 +191,13 @@ def by_rows(plan: Plan, contraction: Contraction) -> bool:
 
 def _slab(plan: Plan, choice: Choice) -> int:
     """How many panels a task packs at a time of a factor that it reads along its rows, for a long
-    sum: the longer the pieces of them, the sooner memory knows what comes next. (A core that starts
-    one product in a cycle has the time to wait for short ones.)"""
+    sum or one that jumps from page to page: the longer the pieces of them, the sooner memory knows
+    what comes next. (A core that starts one product in a cycle has the time to wait for short
+    ones.)"""
     contraction, panel = choice.contraction, choice.tile.vectors * choice.tile.lanes
     extent = plan.kernel.leaves[contraction.summed[-1]].extent
-    long = isinstance(extent, int) and extent > 2 * SUM_BLOCK and len(contraction.summed) == 1
+    least = SUM_BLOCK // 2 if _jumps(plan, choice) else 2 * SUM_BLOCK
+    long = isinstance(extent, int) and extent > least and len(contraction.summed) == 1
     node = plan.kernel.leaves[choice.lanes].node
     contiguous = all(a.stride(node) in (0, 1) for a in contraction.second)
     packs = choice.packed and not choice.kept
@@ -205,12 +209,26 @@ def _slab(plan: Plan, choice: Choice) -> int:
     return max(1, min(SLAB, TASK_MEMORY // 2 // results, -(-panels // plan.target.threads)))
 
 
+def _jumps(plan: Plan, choice: Choice) -> bool:
+    """Whether a panel is read in pieces that lie in a page each, of a matrix that the second cache
+    does not hold, and serves so few rows that reading it is much of the work."""
+    contraction = choice.contraction
+    node = plan.kernel.leaves[contraction.summed[-1]].node
+    walked = points(plan.kernel, (*contraction.columns, *contraction.summed))
+    for a in contraction.second:
+        step = a.stride(node)
+        if isinstance(step, int) and step * a.dtype_bytes >= host.PAGE:
+            large = walked * a.dtype_bytes > plan.target.cache_bytes[1]
+            return large and points(plan.kernel, contraction.rows) <= SLAB_ROWS
+    return False
+
+
 def _block_sum(plan: Plan, choice: Choice, slab: int) -> tuple[tuple[str, ...], str]:
     """Cuts a long sum whose factor is packed into even blocks, so that a panel stays in the second
     cache: (the leaf of the blocks, if there are any; the innermost leaf of the sum)."""
     *outer, name = choice.contraction.summed
     extent = plan.kernel.leaves[name].extent
-    if outer or not isinstance(extent, int) or extent <= 2 * SUM_BLOCK:
+    if outer or not isinstance(extent, int) or (slab == 1 and extent <= 2 * SUM_BLOCK):
         return (), name
     count = -(-extent // (SLAB_BLOCK if slab > 1 else SUM_BLOCK))
     plan.do(Split(name, f"{name}b", ((f"{name}i", -(-extent // count)),)))
