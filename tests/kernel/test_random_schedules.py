@@ -129,6 +129,8 @@ def test_a_random_schedule_is_refused_or_right(name: str, data: st.DataObject) -
         ("n rows", "detach add0 at i as a\ndetach copy_a at i as b\nsplit i: c | d(9)"),
         ("convolution", "split l: a | b(4)\nreorder m, a, k\ntail a shift"),
         ("scatter", "split j: a | b(3) | c(5)\ntail a shift"),
+        ("scatter", "prefetch arg0 in store0 along i 1"),
+        ("scatter", "fuse i, j: a\nprefetch arg0 in store0 along a 1\nsplit a: b | c(4)"),
         ("row sum", "split j: a | b(4) | c(2)\nunroll b\ntail a shift"),
         ("full sum", "stage add0 at root as s root block 4"),
         ("strided", "unroll j, l\ndetach add0 at k as t\nfuse tj, tl: a"),

@@ -103,7 +103,8 @@ class StatementEmitter(TileEmitter):
     def _prefetched(
         self, statement: Stmt, values: Sequence[Node], offset: Node
     ) -> tuple[tuple[Node, Node, bool], ...]:
-        """(buffer, offset, past the caches) of what is to be asked for beside each execution."""
+        """(buffer, offset, past the caches) of what is to be asked for beside each execution. An
+        index that lies in memory is the one of now: there may be none ahead."""
         found: list[tuple[Node, Node, bool]] = []
         places = [n.src[:2] for n in toposort(values) if n.op is ops.READ]
         if statement.is_store:
@@ -112,7 +113,8 @@ class StatementEmitter(TileEmitter):
             node = self.kernel.leaves[name].node
             for accessed, place in places:
                 if memory_name(accessed) == buffer and node.op is ops.RANGE:
-                    later = index.substitute(place, {node: index.add(node, ahead)})
+                    now = {n: n for n in toposort(place) if n.op is ops.READ}
+                    later = index.substitute(place, {node: index.add(node, ahead), **now})
                     found.append((accessed, later, past_caches))
         self.prepare([offset for _, offset, _ in found])
         return tuple(found)
