@@ -28,8 +28,8 @@ from treadle import config
 from treadle.backend.base import Function, Target
 from treadle.ir import index, ops
 from treadle.ir.node import Node
+from treadle.kernel import contraction, pipeline
 from treadle.kernel import heuristic as heuristics
-from treadle.kernel import pipeline
 from treadle.kernel.actions import Split, apply
 from treadle.kernel.build import build
 from treadle.kernel.heuristic import heuristic
@@ -179,6 +179,7 @@ def test_a_factor_that_never_changes_is_packed_once() -> None:
     kept = heuristics.schedule(kernel, CPU, unchanging=frozenset({2}))
     once = show_actions(kept.actions).splitlines()
     assert not any("as panel root" in line for line in now)
+    assert not contraction._is_unchanging(kept, [])  # a factor that is computed reads nothing
     assert any(line.startswith("stage arg2 at root as panel root") for line in once)
     assert once == show_actions(parse_actions("\n".join(once))).splitlines()
 

@@ -49,14 +49,15 @@ class Captured:
         self.make = make
         self.device = recipe.device
         normal = normalise(recipe.roots)
-        fixed = _fixed(recipe, normal)
+        made = _made(recipe, normal)
+        fixed = recipe.unchanging() | made
         unchanging = frozenset(n for n, leaf in enumerate(normal.leaves) if leaf in fixed)
         self.program = find(recipe.device, normal, _assigns(recipe, normal), unchanging)
         self.schedule = self.program.schedule
         self.runner = devices.runner(recipe.device)
         normal_slots = [self._slot("buffer", n) for n in range(len(normal.leaves))]
         slot_of = dict(zip(normal.leaves, normal_slots, strict=True))
-        steps = self._divide(recipe, normal, slot_of)
+        steps = self._divide(recipe, normal, slot_of, fixed, made)
         self.native = Native(steps, self.program.slots, self.program.builder)
         self.slots = memoryview(self.native.records.slots)
         self.flag = memoryview(self.native.records.flag)
@@ -81,13 +82,19 @@ class Captured:
         return self.program.slots.known.get(what, 0)
 
     def _divide(
-        self, recipe: Recipe, normal: Normal, slot_of: Mapping[Node, int]
+        self,
+        recipe: Recipe,
+        normal: Normal,
+        slot_of: Mapping[Node, int],
+        fixed: set[Node],
+        made: set[Node],
     ) -> tuple[Step, ...]:
         """The steps of the program, with what is the same at every call in front. slot_of: the slot
-        of each leaf, 0 if the program does not read it."""
-        made = _made(recipe, normal)
+        of each leaf, 0 if the program does not read it. fixed: the leaves that hold the same at
+        every call, as long as nobody outside writes to them; made: those of them that the function
+        made of numbers."""
         given = {*recipe.floats, *recipe.keys}
-        same = {slot_of.get(leaf, 0) for leaf in _fixed(recipe, normal)} - {0}
+        same = {slot_of.get(leaf, 0) for leaf in fixed} - {0}
         same |= set(self.program.slots.constants)
         same |= {
             self._slot("scalar", n) for n, node in enumerate(normal.scalars) if node not in given
@@ -462,11 +469,6 @@ def _made(recipe: Recipe, normal: Normal) -> set[Node]:
     """The leaves that the function itself made of numbers."""
     outside = {*recipe.arguments, *recipe.leaves, *recipe.gradients.values()}
     return {leaf for leaf in normal.leaves if leaf not in outside}
-
-
-def _fixed(recipe: Recipe, normal: Normal) -> set[Node]:
-    """The leaves that hold the same at every call, as long as nobody outside writes to them."""
-    return recipe.unchanging() | _made(recipe, normal)
 
 
 def _assigns(recipe: Recipe, normal: Normal) -> dict[int, int]:

@@ -97,7 +97,7 @@ def build(
     order = Order(assigns, backend.target)
     schedule = passes.run(PASSES, roots, order)
     for call in schedule.calls():
-        if multiplies(call.kernel):  # others are the same kernels as elsewhere
+        if unchanging and multiplies(call.kernel):  # others are the same kernels as elsewhere
             places = enumerate(call.buffers)
             call.unchanging = frozenset(n for n, buffer in places if buffer in unchanging)
     if wanted("schedule"):

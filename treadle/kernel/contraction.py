@@ -118,9 +118,10 @@ def _choices(plan: Plan, contraction: Contraction) -> Iterator[Choice]:
 
 
 def _is_unchanging(plan: Plan, loads: Sequence[Access]) -> bool:
-    """Whether all that is read is the same at every call."""
+    """Whether something is read, and all of it is the same at every call."""
     buffers = [load.node.src[0] for load in loads]
-    return all(buffer.op is ops.ARG and buffer.arg[0] in plan.unchanging for buffer in buffers)
+    same = [b.op is ops.ARG and b.arg[0] in plan.unchanging for b in buffers]
+    return bool(same) and all(same)
 
 
 def _cut(plan: Plan, contraction: Contraction) -> Cut | None:
