@@ -22,6 +22,7 @@ from treadle.backend.base import Target
 from treadle.ir import index, ops
 from treadle.ir.node import Node
 from treadle.kernel.analysis import Access, points, upper
+from treadle.kernel.choice import Choice, Contraction, Tile, guard_of, stored_along
 from treadle.kernel.dot import dot_for
 from treadle.kernel.kernel import Extent
 from treadle.kernel.kernel import kept as kept_leaves
@@ -29,16 +30,7 @@ from treadle.kernel.narrow import grouped, is_narrow
 from treadle.kernel.plan import Plan
 from treadle.kernel.sieve import in_steps, is_limit
 from treadle.kernel.split_k import Cut, find_cut
-from treadle.kernel.tiles import (
-    SUM_BLOCK,
-    Choice,
-    Contraction,
-    Tile,
-    by_rows,
-    guard_of,
-    stored_along,
-    tile,
-)
+from treadle.kernel.tiles import SUM_BLOCK, by_rows, tile
 
 SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread number
 CONTIGUOUS = 0.2  # cycles to pack an element in its order

@@ -21,13 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from treadle.backend.base import Target
-from treadle.ir import index
 from treadle.kernel import blocks, contraction, matrices, stream, windows
 from treadle.kernel.actions import (
     Action,
-    Hint,
     Place,
-    Prefetch,
     Reorder,
     Split,
     Tail,
@@ -36,20 +33,26 @@ from treadle.kernel.actions import (
     vector,
 )
 from treadle.kernel.analysis import Facts, points, upper
+from treadle.kernel.choice import Contraction
 from treadle.kernel.cooperate import Cooperate, CooperateTasks
-from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt, kept, memory_name
+from treadle.kernel.kernel import Extent, Kernel, ScheduleError, Stmt, kept
 from treadle.kernel.layout import layouts
 from treadle.kernel.merge import merge
 from treadle.kernel.plan import FEW_TASKS, SERIAL_WORK, TASK_MEMORY, TASK_WORK, Plan
 from treadle.kernel.sieve import sieves
 from treadle.kernel.stage import Keep
-from treadle.kernel.tiles import Contraction
+from treadle.kernel.traffic import (
+    ask_ahead,
+    moved_bytes,
+    past_caches,
+    second_cache,
+    stream_loads,
+    stream_stores,
+)
 
 CHUNK = 65_536  # elements of a task of a flat loop over much memory
 COLUMN_TILE = 4096  # columns whose accumulators stay in the first cache
 ROWS_AT_ONCE = 8
-AHEAD_BYTES = 8192  # how far before the reads of a stream memory is asked for it
-CACHE_SHARE = 16 << 20  # bytes of the last cache that count for a thread: others want it too
 KEEP_COST = 8  # additions that make a value worth a store and a load
 
 
@@ -350,7 +353,7 @@ def by_columns(plan: Plan, lanes: dict[str, int], work: int) -> bool:
         return False
     scalar = prefix[:-1]
     tasks = points(plan.kernel, scalar)
-    together = max(1, (4 if _moved(plan) > _second(plan) else 2) // sums)
+    together = max(1, (4 if moved_bytes(plan) > second_cache(plan) else 2) // sums)
     tile = width * together
     wanted = plan.target.threads
     piece = min(COLUMN_TILE // sums, max(tile, columns * tasks // wanted))
@@ -428,10 +431,10 @@ def split_lanes(plan: Plan, name: str, lanes: int, work: int) -> None:
     extent = leaf.extent
     if not isinstance(extent, int) or (count > 1 and extent > tile and extent % tile):
         plan.do(Tail(f"{name}v", "mask"))
-    if not _past_caches(plan):
+    if not past_caches(plan):
         return
-    _stream_stores(plan, name)
-    _stream_loads(plan, name, loop, tile)
+    stream_stores(plan, name)
+    stream_loads(plan, name, loop, tile)
 
 
 def _gathers(plan: Plan, name: str) -> bool:
@@ -464,92 +467,3 @@ def _piece(plan: Plan, name: str, work: int, tile: int) -> int:
     per_point = max(1, work // size)
     piece = max(TASK_WORK // per_point, min(CHUNK, size // 16))
     return max(1, piece // tile) * tile
-
-
-def _moved(plan: Plan) -> int:
-    """Bytes of all the buffers that a kernel reads and writes."""
-    moved = 0
-    for facts in plan.facts.values():
-        for access in facts.accesses:
-            buffer = access.node if access.is_store else access.node.src[0]
-            moved += access.dtype_bytes * max(1, upper(index.product(buffer.shape)))
-    return moved
-
-
-def _past_caches(plan: Plan) -> bool:
-    """Whether a kernel moves more than the last cache holds for it."""
-    share = CACHE_SHARE * plan.target.threads
-    return _last(plan) > 0 and _moved(plan) > min(_last(plan), share)
-
-
-def _stream_stores(plan: Plan, name: str) -> None:
-    """Stores past the caches."""
-    for statement in plan.users(f"{name}v"):
-        simple = statement.is_store and statement.monoid is None and statement.guard is None
-        if simple and statement.name in plan.facts:
-            plan.do(Hint(statement.name, "nontemporal"))
-
-
-def _stream_loads(plan: Plan, name: str, loop: str, tile: int) -> None:
-    """Where one statement reads everything, once: memory is asked some iterations ahead. Of a
-    reduction past the caches, which keep what else is in them. (What computes for long on what it
-    reads looks ahead little by itself: operations that wait fill the processor's queue.)"""
-    readers = [n for n, f in plan.facts.items() if any(not a.is_store for a in f.accesses)]
-    if len(readers) != 1 or "prefetch" not in plan.target.intrinsics:
-        return
-    if upper(plan.kernel.leaves[loop].extent) < 2:
-        return
-    statement = next(
-        (s for s in plan.users(loop) if s.name.removesuffix("_tasks") in readers), None
-    )
-    if statement is None:
-        return
-    lane = plan.kernel.leaves[f"{name}v"].node
-    around = [plan.kernel.leaves[n].node for n in statement.order]
-    if any(
-        plan.kernel.over_leaves(access.offset).free & node.free == 0
-        for access in plan.facts[readers[0]].accesses
-        for node in around
-    ):
-        return  # a vector that is read again for every row stays in the caches
-    for access in plan.facts[readers[0]].accesses:
-        offset = plan.kernel.over_leaves(access.offset)
-        if not access.is_store and index.coefficient(offset, lane) == 1:
-            ahead = max(1, AHEAD_BYTES // (tile * access.dtype_bytes))
-            buffer = memory_name(access.node.src[0])
-            past_caches = not statement.is_store and _moved(plan) > _last(plan)
-            plan.do(Prefetch(buffer, statement.name, loop, ahead, past_caches))
-
-
-def ask_ahead(plan: Plan) -> None:
-    """In kernels of several loops over a row, the dearest one that does not store asks for the next
-    row: the others find it in the cache, so memory would rest while this one computes."""
-    rows = [leaf for leaf in plan.kernel.leaves.values() if leaf.kind == "grid"]
-    if not rows or "prefetch" not in plan.target.intrinsics or _moved(plan) <= _second(plan):
-        return
-    row = rows[-1]
-    readers: dict[str, list[Stmt]] = {}
-    for statement in plan.kernel.statements:
-        facts = plan.facts.get(statement.name)
-        for access in facts.accesses if facts else ():
-            if access.is_store or row.name not in statement.order:
-                continue
-            offset = plan.kernel.over_leaves(access.offset)
-            if index.coefficient(offset, row.node) != 0:
-                readers.setdefault(memory_name(access.node.src[0]), []).append(statement)
-    for buffer, statements in readers.items():
-        if len({s.name for s in statements}) > 1:
-            dearest = max(statements, key=lambda s: (not s.is_store, plan.facts[s.name].cost))
-            plan.do(Prefetch(buffer, dearest.name, row.name, 1))
-
-
-def _last(plan: Plan) -> int:
-    """Bytes of the third cache."""
-    caches = plan.target.cache_bytes
-    return caches[2] if len(caches) > 2 else 0
-
-
-def _second(plan: Plan) -> int:
-    """Bytes of the second cache."""
-    caches = plan.target.cache_bytes
-    return caches[1] if len(caches) > 1 else 0

@@ -17,6 +17,7 @@ from treadle.ir.matrix import Matrix
 from treadle.ir.node import Node
 from treadle.kernel.actions import Prefetch, Reorder, Split, grid, unroll, vector
 from treadle.kernel.analysis import points, upper
+from treadle.kernel.choice import Contraction, guard_of, stored_along
 from treadle.kernel.contraction import axis_of
 from treadle.kernel.dot import Inside
 from treadle.kernel.kernel import loads
@@ -25,7 +26,6 @@ from treadle.kernel.pad import Pad
 from treadle.kernel.plan import SERIAL_WORK, TASK_MEMORY, Plan
 from treadle.kernel.retile import Detach
 from treadle.kernel.stage import Stage, stage_name
-from treadle.kernel.tiles import Contraction, guard_of, stored_along
 from treadle.kernel.transpose import Transpose
 
 TILE = 17.0  # cycles of an instruction

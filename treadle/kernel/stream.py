@@ -7,11 +7,11 @@ from __future__ import annotations
 from treadle.ir import ops
 from treadle.kernel.actions import Prefetch, Reorder, Split, Tail, grid, unroll, vector
 from treadle.kernel.analysis import points
+from treadle.kernel.choice import Contraction
 from treadle.kernel.contraction import too_large
 from treadle.kernel.cooperate import Cooperate
 from treadle.kernel.kernel import memory_name
 from treadle.kernel.plan import Plan
-from treadle.kernel.tiles import Contraction
 
 TOGETHER = 2  # vectors of each of several rows at a time
 AHEAD = 8  # steps before the reads of a row memory is asked for it

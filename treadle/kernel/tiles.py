@@ -8,31 +8,21 @@ border of zeros; a result that is stored at a stride is written by loops of its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import gcd
+from dataclasses import replace
 
 from treadle import host
 from treadle.ir import index
 from treadle.ir.node import Node
 from treadle.kernel.actions import Reorder, Split, Tail, grid, unroll, vector
-from treadle.kernel.analysis import Access, points, upper
+from treadle.kernel.analysis import points, upper
+from treadle.kernel.choice import Choice, Contraction, Tile, stored_along
 from treadle.kernel.cooperate import CooperateTasks
-from treadle.kernel.kernel import Stmt, kept
-from treadle.kernel.layout import layouts
-from treadle.kernel.narrow import (
-    Grouped,
-    axis_before,
-    cast_of,
-    convert_rows,
-    grouped,
-    panel_group,
-    split_group,
-)
-from treadle.kernel.plan import FEW_TASKS, SERIAL_WORK, TASK_MEMORY, Plan
+from treadle.kernel.kernel import kept
+from treadle.kernel.narrow import convert_rows, grouped, split_group
+from treadle.kernel.packing import pack, pack_rows, packed_load, stage_guarded
+from treadle.kernel.plan import SERIAL_WORK, TASK_MEMORY, Plan
 from treadle.kernel.retile import Detach, Subtotal
 from treadle.kernel.split_k import Cut, cut_sum, store_whole
-from treadle.kernel.stage import Stage, stage_name
-from treadle.kernel.transpose import Transpose
 from treadle.kernel.trim import trim_sums
 
 PRODUCTS = 16  # in one step of the loop over the sum, at least
@@ -42,80 +32,8 @@ SLAB = 8  # panels that are packed at a time, at most
 SLAB_ROWS = 64  # for which reading a matrix is much of the work, at most
 SHORT_SUM = 128  # terms of a sum beside which storing results is what takes time
 ROWS_FIRST = 4  # tiles of rows of a task then
-SQUARE = 4  # rows of a square that is turned, at least
-ROWS_TOGETHER = 32  # steps of the sum of which rows are packed at a time
 TASKS_PER_THREAD = 4
 LONG_ENDING = 160  # operations on a tile's results beyond which they get loops of their own
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """A sum of products. rows, columns: output leaves that only the first, only the second factor
-    depends on; first, second: the loads of the factors; summed: the reduced leaves; grouped: what
-    is inside an instruction, once that is decided."""
-
-    statement: Stmt
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    summed: tuple[str, ...]
-    first: tuple[Access, ...]
-    second: tuple[Access, ...]
-    grouped: Grouped | None = None
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The leaves of the result, in the order of the statement."""
-        return kept(self.statement)
-
-    def turned(self) -> Contraction:
-        """The same with the factors in the other order."""
-        return replace(
-            self, rows=self.columns, columns=self.rows, first=self.second, second=self.first
-        )
-
-
-@dataclass(frozen=True)
-class Tile:
-    """`rows` numbers (or vectors) against `vectors` vectors of `lanes` each (1: vectors of the
-    sum). cycles: of all the tiles of the kernel."""
-
-    rows: int
-    vectors: int
-    lanes: int
-    cycles: float
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A way to do it: the contraction with its vector factor second, the leaf in lanes, the leaf
-    of the tile's rows (and of its columns, if the lanes run along the sum), the tile, whether the
-    second factor is packed, how the sum is cut if it is, the whole cost in cycles, the load of the
-    first factor that is packed, if one is, and whether the second never changes, so that its
-    panels are kept."""
-
-    contraction: Contraction
-    lanes: str
-    row: str
-    column: str
-    tile: Tile
-    packed: bool
-    cut: Cut | None
-    cycles: float
-    rows_packed: Access | None = None
-    kept: bool = False
-
-
-def guard_of(access: Access) -> Node:
-    """The guard of a load (CONST true if it has none)."""
-    load = access.node
-    return load.src[-1] if len(load.src) > 1 + load.arg else index.TRUE
-
-
-def stored_along(plan: Plan, name: str) -> bool:
-    """Whether the results lie contiguously along a range."""
-    node = plan.kernel.leaves[name].node
-    stores = (a for facts in plan.facts.values() for a in facts.accesses if a.is_store)
-    return all(a.stride(node) == 1 for a in stores)
 
 
 def tile(plan: Plan, choice: Choice) -> None:
@@ -167,11 +85,11 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
         plan.do(Subtotal(contraction.statement.name, f"{row}o"))
     if choice.rows_packed is not None:
         load = choice.rows_packed.node
-        plan.attempt(lambda: _pack_rows(plan, load, tile.rows, tasks))
+        plan.attempt(lambda: pack_rows(plan, load, tile.rows, tasks))
     if choice.packed:
-        _pack(plan, choice, tasks, block, alone)
+        pack(plan, choice, tasks, block, alone)
     if tasks:
-        _stage_guarded(plan, choice, contraction.statement.name, tasks[-1])
+        stage_guarded(plan, choice, contraction.statement.name, tasks[-1])
     if len(contraction.first) == 1 == len(choice.contraction.summed):
         name = choice.contraction.summed[0]
         convert_rows(plan, contraction.statement.name, contraction.first[0], row, name)
@@ -292,7 +210,7 @@ def _nest(plan: Plan, choice: Choice, ahead: tuple[str, ...], panels: str) -> tu
     room, contraction = plan.target.cache_bytes[1] // 2, choice.contraction
     vector = points(plan.kernel, contraction.summed) * plan.target.vector_bytes
     count = -(-upper(plan.kernel.ranges[choice.lanes].extent) // choice.tile.lanes)
-    free = plan.kernel.over_leaves(_packed_load(plan, choice)).free if choice.packed else 0
+    free = plan.kernel.over_leaves(packed_load(plan, choice)).free if choice.packed else 0
     if not choice.packed or not vector * choice.tile.vectors <= room < vector * count:
         return *ahead, panels
     first = sum(
@@ -319,130 +237,14 @@ def _arrange(plan: Plan, choice: Choice, tasks: Sequence[str], loops: Sequence[s
     plan.do(Reorder((*loops, *(name for name in sums if name not in loops))))
 
 
-def _packed_load(plan: Plan, choice: Choice) -> Node:
-    """The load of the second factor that moves with the lanes."""
-    node = plan.kernel.ranges[choice.lanes].node
-    loads = (a.node for a in choice.contraction.second)
-    return next(load for load in loads if plan.kernel.over_ranges(load).free & node.free)
-
-
 def _panel_alone(plan: Plan, choice: Choice, tasks: Sequence[str], outside: Sequence[str]) -> bool:
     """Whether a panel is hardly read twice by what is outside of its loop, tasks or loops, so that
     each task packs its own. (What never changes is packed by all, for it is kept.)"""
     if choice.kept:
         return False
-    free = plan.kernel.over_leaves(_packed_load(plan, choice)).free
+    free = plan.kernel.over_leaves(packed_load(plan, choice)).free
     same = [name for name in outside if not free & plan.kernel.leaves[name].bit]
     return not tasks or points(plan.kernel, same) <= 2
-
-
-def _pack(
-    plan: Plan, choice: Choice, tasks: Sequence[str], block: Sequence[str], alone: bool
-) -> None:
-    """Stages the vector factor in panels: in every task its own, or once for the whole kernel if
-    several tasks read the same or a panel would be too large for a task's memory."""
-    lanes, width = choice.lanes, choice.tile.lanes
-    load = _packed_load(plan, choice)
-    axis = axis_before(plan, load, lanes)
-    layout = () if axis == load.arg - 1 else (*(a for a in range(load.arg) if a != axis), axis)
-    group = panel_group(plan, load, choice.contraction.grouped)
-    if group is not None:
-        layout = (*(a for a in range(load.arg) if a != axis), axis)
-    buffer = stage_name(plan.kernel, load)
-    at = block[0] if block else f"{lanes}o"
-    cast = cast_of(plan, choice.contraction.statement.name, load)
-    at_task = Stage(buffer, at, "panel", layout=layout, group=group, cast=cast)
-    tile = choice.tile.vectors * width
-    at_root = Stage(buffer, "root", "panel", "root", layout, block=tile, group=group, cast=cast)
-    shared = not (alone and plan.fits(at_task))
-
-    def stage() -> None:
-        plan.do(at_root if shared else at_task)
-        if group is not None:
-            split_group(plan, "copy_panel", Grouped(f"panel{group[0]}", group[1]))
-
-    if not plan.attempt(stage):
-        return  # it is read where no loop goes: gathered, then
-    own, last = f"panel{axis}", f"panel{load.arg - 1}"
-    if group is not None or own == last or not _pack_squares(plan, own, last, width):
-        plan.do(Split(own, f"{own}o", ((f"{own}v", width),)))
-        plan.do(vector(f"{own}v"))
-    if shared and tasks:
-        _share_packing(plan, f"{own}o" if layout else "")
-
-
-def _pack_squares(plan: Plan, write: str, read: str, width: int) -> bool:
-    """Packs by squares that are turned in registers what is read along one range of a panel and
-    written along another, if the panel consists of such squares. Whether it does."""
-    extent = plan.kernel.ranges[read].extent if read in plan.kernel.ranges else 1
-    side = gcd(width, extent) if isinstance(extent, int) else 1
-
-    def squares() -> None:
-        plan.do(Split(write, f"{write}o", ((f"{write}v", side),)))
-        plan.do(Split(read, f"{read}o", ((f"{read}v", side),)))
-        plan.do(Transpose("copy_panel", f"{write}v", f"{read}v"))
-
-    return side >= SQUARE and plan.attempt(squares)
-
-
-def _pack_rows(plan: Plan, load: Node, rows: int, tasks: Sequence[str]) -> None:
-    """Stages a load of the first factor so that what a tile of so many rows reads in a step of the
-    sum lies side by side. A piece of the factor that stays in the first cache is read along its
-    rows, and written along those of the tiles."""
-    plan.do(Stage(stage_name(plan.kernel, load), "root", "rows", "root", block=rows))
-    step, along = f"rows{load.arg - 2}", f"rows{load.arg - 1}"
-    width = rows & -rows
-    parts = [(f"{along}u", rows // width)] if rows > width else []
-    parts += [(f"{along}v", width)] if width > 1 else []
-    if parts:
-        plan.do(Split(along, f"{along}o", tuple(parts)))
-    if rows > width:
-        plan.do(unroll(f"{along}u"))
-    if width > 1:
-        plan.do(vector(f"{along}v"))
-    plan.do(Split(step, f"{step}o", ((f"{step}i", ROWS_TOGETHER),)))
-    plan.do(Reorder((f"{step}o", f"{along}o" if parts else along, f"{step}i")))
-    if tasks:
-        plan.do(grid(f"{step}o"))
-    # blocks of a factor that is read backwards do not end where its memory does
-    layouts(plan.kernel)
-
-
-def _share_packing(plan: Plan, turned: str) -> None:
-    """Tasks for a packing that is a phase of its own. turned: the leaf of the vectors, if they are
-    read against the order of memory: one after the other, they are written as they lie, and the
-    lines that a vector reads serve the next steps of it."""
-    copy = plan.kernel.statement("copy_panel")
-    if points(plan.kernel, copy.order) < SERIAL_WORK:
-        return
-    loops = [name for name in copy.order if plan.kernel.leaves[name].kind == "loop"]
-    if turned in loops and upper(plan.kernel.leaves[turned].extent) >= FEW_TASKS:
-        plan.do(grid(turned))
-    elif loops:
-        plan.do(grid(max(loops, key=lambda name: upper(plan.kernel.leaves[name].extent))))
-
-
-def _stage_guarded(plan: Plan, choice: Choice, name: str, at: str) -> None:
-    """Copies the parts of the first factor that are read under a guard, with zeros where it is
-    false, so that the tile reads them without asking."""
-    for number, access in enumerate(choice.contraction.first):
-        if guard_of(access) is index.TRUE:
-            continue
-        patch = f"patch{number or ''}"
-        buffer = stage_name(plan.kernel, access.node)
-        statement = plan.kernel.statement(name)
-        loops = statement.order[statement.order.index(at) : statement.first_reduced()]
-        stages = [Stage(buffer, leaf, patch) for leaf in loops]
-        fitting = next((stage for stage in stages if plan.fits(stage)), None)
-        if fitting is None:
-            continue  # the guard says more than where the buffer ends: it stays
-        plan.do(fitting)
-        width = plan.target.lanes(access.node.dtype)
-        last = plan.kernel.statement(f"copy_{patch}").order[-1]
-        extent = plan.kernel.leaves[last].extent
-        if isinstance(extent, int) and extent > width // 2 and last.startswith(patch):
-            plan.do(Split(last, f"{last}o", ((f"{last}v", width),)))
-            plan.do(vector(f"{last}v"))
 
 
 def _store_lanes(plan: Plan, choice: Choice) -> str | None:
@@ -523,8 +325,8 @@ def _cut_tiles(plan: Plan, choice: Choice, cut: Cut) -> None:
     partial = f"{name}_tasks"
     plan.do(Subtotal(partial, f"{row}o"))
     if choice.packed:
-        _pack(plan, choice, (), blocks[-1:], alone=True)
-    _stage_guarded(plan, choice, f"{partial}_sub", blocks[-1])
+        pack(plan, choice, (), blocks[-1:], alone=True)
+    stage_guarded(plan, choice, f"{partial}_sub", blocks[-1])
     trim_sums(plan, f"{partial}_sub")
     if apart:
         store_whole(plan, name, contraction.outputs, choice.lanes)

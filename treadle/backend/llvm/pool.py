@@ -376,6 +376,7 @@ class _Crew:
         # (`threading.Thread.start` does not survive an exception from a signal; this does.)
         try:
             _thread.start_new_thread(worker.work, ())
+            worker.asked = True
         except RuntimeError as error:
             # Its bit stays clear: it is never called again, and the others do its work.
             warnings.warn(f"a thread of the pool does not start: {error}", stacklevel=2)
@@ -388,13 +389,14 @@ class _Crew:
             if owed >> thread & 1:
                 self.workers[thread].open()
         for worker in self.workers:
-            if worker.started.locked() and worker.identity != threading.get_ident():
+            if worker.asked and worker.identity != threading.get_ident():
                 worker.join(timeout=max(0.0, deadline - time.monotonic()))
 
 
 class _Worker:
     """A thread that is inside the native function or waits at its gate. It keeps `state` alive.
 
+    asked: whether a thread was made for it, which may take a while to start.
     Its locks: `started` is held from its first moment on, `ended` until its last; it takes `gate`
     to sleep.
     """
@@ -403,6 +405,7 @@ class _Worker:
         self.started, self.gate, self.ended = threading.Lock(), threading.Lock(), threading.Lock()
         self.gate.acquire()
         self.ended.acquire()
+        self.asked = False
         self.identity = 0
         self._enter = native.worker
         self._state = state
