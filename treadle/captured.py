@@ -28,6 +28,7 @@ from treadle import config
 from treadle.dims import Dim
 from treadle.engine import inside, trace
 from treadle.engine.capture import Captured
+from treadle.engine.direct import Direct
 from treadle.engine.footprint import Memory, footprint
 from treadle.engine.guards import PLAIN, Guards, Item
 from treadle.engine.realize import LOCK, realize
@@ -103,10 +104,14 @@ class Variant:
     flat: list[Any] | None
     settings: tuple[Any, ...]
     bare: list[bool] = field(init=False)
+    direct: Direct | None = None  # the short way, if nothing is to be done beside the native call
     settings_seen: int = -1  # how often knobs had been set when they were last compared
 
     def __post_init__(self) -> None:
         self.bare = list(map(is_, map(_grad, self.learning), repeat(None)))
+        more = self.sizes or self.draws or self.rebound or self.guards.floats
+        if self.flat is not None and not more:
+            self.direct = self.captured.direct(self.flat)
 
     def settings_hold(self) -> bool:
         """Whether the knobs, no_grad and autocast are set as they were."""
@@ -156,6 +161,10 @@ class Variant:
         made = self.captured.run(tensors, floats, keys)
         if self.rebound:
             self._rebind(made)
+        return self.result(made)
+
+    def result(self, made: Sequence[Any]) -> Any:
+        """What the function returns, of what was made."""
         if self.structure.kind is None:
             leaf = self.leaves[0]
             return made[leaf.number] if type(leaf) is Result else leaf
@@ -217,17 +226,23 @@ class Jit:
 
     # ---- calling ---------------------------------------------------------------------------------
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if inside.opened() or trace.current() is not None:  # part of another function's program
+        if (inside.scopes and inside.opened()) or trace.current() is not None:
+            # part of another function's program
             return self.function(*args, **named)
         with LOCK:
             last = self.last
             if last is not None and not named:
-                tensors = self._match(last, args)
-                if tensors is not None and last.holds():
-                    try:
-                        return last.run(tensors, (), next_keys(last.draws) if last.draws else ())
-                    except Stale:
-                        pass  # it is found again below, and says why
+                try:
+                    if last.direct is not None and last.settings_hold() and last.holds():
+                        made = last.captured.replay(last.direct, args)
+                        if made is not None:
+                            return last.result(made)
+                    tensors = self._match(last, args)
+                    if tensors is not None and last.holds():
+                        keys = next_keys(last.draws) if last.draws else ()
+                        return last.run(tensors, (), keys)
+                except Stale:
+                    pass  # it is found again below, and says why
             return self._call(args, named)
 
     def _match(self, variant: Variant, args: Sequence[Any]) -> list[Tensor] | None:
@@ -236,26 +251,25 @@ class Jit:
             return None
         if not variant.settings_hold():
             return None
-        in_memory = memory.buffers
+        buffers, history = memory.buffers, memory.history
         tensors = []
         for arg, kind in zip(args, variant.flat):
             if type(kind) is int:
                 if id(arg) != kind:
                     return None
                 continue
-            if type(arg) is not kind[0]:
+            cls, dtype, shape, device, learns = kind
+            if type(arg) is not cls or arg._requires_grad is not learns or arg._grad is not None:
                 return None
             node = arg.node
-            if node.op is not BUFFER or arg.target is not None or node.arg[0] not in in_memory:
+            if node.op is not BUFFER or arg.target is not None or node.arg[0] not in buffers:
                 realize([arg])
                 node = arg.node
-            _, dtype, place, learns = kind
-            if node.dtype is not dtype or node.arg[1:] != place or arg._grad is not None:
-                return None
-            if arg._requires_grad is not learns or node.arg[0] in memory.history:
+            slot, size, place = node.arg
+            if node.dtype is not dtype or size != shape or place != device or slot in history:
                 return None
             tensors.append(arg)
-        if len(tensors) > 1 and len(set(map(id, tensors))) < len(tensors):
+        if len(tensors) > 1 and len(set(tensors)) < len(tensors):
             return None
         return tensors
 
@@ -480,7 +494,7 @@ def _kind(tensor: Tensor) -> tuple[Any, ...]:
 
 def _flat(given: Given, key: tuple[Any, ...]) -> list[Any] | None:
     """How each argument looks, if they are objects and different tensors, none with a gradient:
-    (class, dtype, (shape, device), requires_grad), or the id of an object."""
+    (class, dtype, shape, device, requires_grad), or the id of an object."""
     arguments = given.structure.parts[0].parts
     if given.structure.parts[1].parts or any(part.kind is not None for part in arguments):
         return None
@@ -489,7 +503,8 @@ def _flat(given: Given, key: tuple[Any, ...]) -> list[Any] | None:
         if kind == "fixed" and part[0] == "object":
             found.append(part[1])
         elif kind == "tensor" and part[4] is part[3] and part[5]:
-            found.append(part[:4])
+            cls, dtype, (shape, device), learns = part[:4]
+            found.append((cls, dtype, shape, device, learns))
         else:
             return None
     return (

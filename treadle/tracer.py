@@ -120,10 +120,13 @@ def trace_function(function: Callable[..., Any], name: str, given: Given, guards
     return Traced(captured, work.structure, work.result, keys, waiting, work.rebound, sizes)
 
 
+_new, _begin = object.__new__, Cell.__init__
+
+
 def make(leaf: Node, bindings: dict[str, int]) -> Tensor:
     """The Tensor of a leaf."""
-    tensor = object.__new__(Tensor)
-    Cell.__init__(tensor, leaf, bindings)
+    tensor = _new(Tensor)
+    _begin(tensor, leaf, bindings)
     tensor._grad = None
     tensor._requires_grad = False
     return tensor

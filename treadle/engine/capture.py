@@ -22,6 +22,7 @@ from treadle.engine.callgraph import CallGraph, GraphOfCalls, Origin
 from treadle.engine.cell import NO_BINDINGS, Cell, bind, puts
 from treadle.engine.closed import Closed
 from treadle.engine.constant import Kept, divide, fixed_sizes
+from treadle.engine.direct import Direct
 from treadle.engine.gradients import Gradients, Placed
 from treadle.engine.history import forget, remember, track
 from treadle.engine.normal import Normal, normalise
@@ -234,7 +235,21 @@ class Captured:
         self.block_address = -1
         self.kept_block: Buffer | None = None  # a small one is not given back between calls
 
+    def direct(self, kinds: Sequence[Any]) -> Direct | None:
+        """The way to `replay` for arguments of these kinds, if there is one."""
+        if self.plain is None:
+            return None
+        places = dict(self.argument_slots)
+        return Direct(kinds, [places.get(n, 0) for n in range(self.arguments)], self.slots)
+
     # ---- running ---------------------------------------------------------------------------------
+    def replay(self, direct: Direct, arguments: Sequence[Any]) -> list[Any] | None:
+        """`run` by the way that `direct` gave; None if the arguments are not of its kinds."""
+        closed = self.closed
+        if closed.cells and (closed.puts != puts[0] or closed.moves != memory.moves):
+            closed.look()
+        return self._run_plain(arguments, (), ()) if direct.take(arguments) else None
+
     def run(
         self, arguments: Sequence[Any], floats: Sequence[float], keys: Sequence[int]
     ) -> list[Any]:
@@ -248,8 +263,9 @@ class Captured:
             closed.look()
         if closed.changed or closed.arguments:
             closed.secure(arguments)
+        buffers = memory.buffers
         for position, slot in self.argument_slots:
-            slots[slot] = memory.buffers[arguments[position].node.arg[0]].address
+            slots[slot] = buffers[arguments[position].node.arg[0]].address
         for position, slot in self.float_slots:
             slots[slot] = _LONG.unpack(_DOUBLE.pack(floats[position]))[0]
         for position, slot in self.key_slots:
@@ -278,18 +294,17 @@ class Captured:
         self, arguments: Sequence[Any], floats: Sequence[float], keys: Sequence[int]
     ) -> list[Any]:
         """The rest of `run` where nothing comes after the native call but to hand out results."""
-        slots = self.slots
-        leaves = []
+        slots, buffers, make = self.slots, memory.buffers, self.make
+        results = []
         for spare, slot in self.plain or ():
             leaf = spare.leaf()
             if slot:
-                slots[slot] = memory.buffers[leaf.arg[0]].address
-            leaves.append(leaf)
+                slots[slot] = buffers[leaf.arg[0]].address
+            results.append(make(leaf, NO_BINDINGS))
         block = self._place_temporaries(NO_BINDINGS) if self.needs_memory else None
         self._launch(arguments, floats, keys, NO_BINDINGS)
         del block
-        make = self.make
-        return [make(leaf, NO_BINDINGS) for leaf in leaves]
+        return results
 
     def _launch(
         self,
@@ -304,22 +319,24 @@ class Captured:
             kept.clock != memory.clock or kept.places is not self.closed.places
         ):
             kept.prepare(records, self.slots, self.closed.places)
-        flag[0] = 0
         try:
             if config.DEBUG.value:
                 self.program.run_timed(self.runner, records, variables)
             else:
                 self.runner.run(records)
         except BaseException:
+            flag[0] = 0
             memory.disturb()
             if not records.completed:
                 self.gradients.drop(Call(arguments, self.closed.cells, floats, keys, variables))
             raise
-        if flag[0]:
+        failed = flag[0]
+        if failed:
+            flag[0] = 0
             memory.disturb()
             call = Call(arguments, self.closed.cells, floats, keys, variables)
             self.gradients.drop(call)
-            raise self._out_of_range(flag[0], call)
+            raise self._out_of_range(failed, call)
         if kept is not None and kept.clock < 0:
             kept.made(records)
 

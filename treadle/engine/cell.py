@@ -29,7 +29,7 @@ class Cell:
         self.node = node
         self.target = None
         self.bindings = bindings or NO_BINDINGS
-        cells[weakref.ref(self, cells.pop)] = None
+        cells[_reference(self, _leave)] = None
 
     def hold(self, node: Node, target: Node | None = None) -> None:
         """Hold another node. (Who has looked at many cells can tell by `puts` that none of them
@@ -45,6 +45,7 @@ class Cell:
 
 NO_BINDINGS: dict[str, int] = {}
 cells: dict[weakref.ref[Cell], None] = {}  # (a dictionary keeps its order)
+_reference, _leave = weakref.ref, cells.pop
 puts = [0]  # how often a cell got another node
 
 

@@ -121,7 +121,7 @@ class NativeProgram:
         self._words[PROGRAM_WORDS["RECORDS"]] = records.ctypes.data
         self._words[PROGRAM_WORDS["COUNT"]] = len(records)
         self._words[PROGRAM_WORDS["SLOTS"]] = slots.ctypes.data
-        self.address: int = self._words.ctypes.data
+        self.address = ctypes.c_void_p(self._words.ctypes.data)
 
     @property
     def start(self) -> int:
@@ -520,7 +520,7 @@ class Pool:
 
     def _assemble(self) -> None:
         self._crew = crew = self._new_crew()
-        self._address = crew.address
+        self._address = ctypes.c_void_p(crew.address)
         self._dismiss = weakref.finalize(self, crew.dismiss)
 
     def _after_fork(self) -> None:
