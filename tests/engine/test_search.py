@@ -17,7 +17,7 @@ import pytest
 from treadle import Tensor, config, explain, ir
 from treadle.backend.interp.kernel import evaluate_kernel
 from treadle.engine import device, programs, tuned
-from treadle.engine.search import session
+from treadle.engine.search import session, worker
 from treadle.engine.search.beam import Beam
 from treadle.engine.search.cost import estimate
 from treadle.engine.search.journal import HEAD, Entry, Journal
@@ -209,6 +209,14 @@ def test_a_kernel_that_combines_into_memory_cannot_be_sampled() -> None:
     sink = kernels.sink(kernels.store(kernels.buffer(0, 9), value, at, monoid="add"))
     with pytest.raises(Unknown, match="combines into memory"):
         expected(sink, filled(sink), {})
+
+
+def test_a_kernel_with_a_single_result_is_tried(tmp_path: Path) -> None:
+    asked = {"kernel": text.show(kernels.full_sum(6, 7)), "file": str(tmp_path / "candidate")}
+    desk = worker.Desk("CPU")
+    assert "lines" in worker.answer(desk, {"do": "compile", "actions": "", **asked})
+    found = worker.answer(desk, {"do": "time", "variables": {}, "best": 1e-9, **asked})
+    assert found["check"].startswith("1 output")
 
 
 # ---- processes -----------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ class Trial:
             if argument.loaded:
                 memory[...] = values
             else:
-                memory.view(np.uint8)[...] = 0xFF
+                memory.reshape(-1).view(np.uint8)[...] = 0xFF
 
     def check(self, program: Program) -> tuple[str, float]:
         """Runs once and compares the sampled outputs: (how, in words; the seconds that it ran).
