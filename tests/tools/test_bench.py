@@ -42,8 +42,8 @@ def library(*blocks: float, **more: Any) -> dict[str, Any]:
 
 def run_of(*entries: dict[str, Any]) -> dict[str, Any]:
     """A run of these cases."""
-    return {"version": folder.VERSION, "created": "", "machine": {"commit": "a", "threads": 2},
-            "settings": {}, "cases": list(entries)}  # fmt: skip
+    return {"version": folder.VERSION, "created": "", "settings": {}, "cases": list(entries),
+            "machine": {"commit": "a", "threads": 2, "processor": "P"}}  # fmt: skip
 
 
 def entry(name: str, **libraries: dict[str, Any]) -> dict[str, Any]:
@@ -224,6 +224,8 @@ def test_an_interrupted_run_goes_on(
         "treadle.tools.bench.runner.run_case",
         lambda case, settings: entry(case.name, treadle=library(*FAST)),
     )
+    assert main(words) == 2
+    assert "holds a run: --resume goes on with it" in capsys.readouterr().err
     assert main([*words, "--resume"]) == 0
     assert "[3/4] matmul/64/TN" in capsys.readouterr().err
     assert [each["name"] for each in folder.read(tmp_path)["cases"]] == [
@@ -266,6 +268,35 @@ def test_a_folder_without_a_run_and_a_later_version_are_refused(tmp_path: Path) 
         folder.read(tmp_path)
 
 
+@pytest.mark.parametrize("damage", ["", "{", "[]", "3", "[" * 100_000, '{"version": "1"}'])
+def test_a_damaged_folder_is_named(damage: str, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "run.json").write_text(damage)
+    for words in (["show"], ["show", "--targets"], ["compare", str(tmp_path)]):
+        assert main(["bench", *words, str(tmp_path)]) == 2
+        assert f"{tmp_path / 'run.json'} is no run that can be read: " in capsys.readouterr().err
+
+
+def test_a_run_that_cannot_be_kept_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(folder: Path, data: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(machine, "busy", lambda seconds=0.0: 0.0)
+    monkeypatch.setattr(
+        "treadle.tools.bench.runner.run_case",
+        lambda case, settings: entry(case.name, treadle=library(*FAST)),
+    )
+    (tmp_path / "file").write_text("")
+    assert main(["bench", "matmul/64/NN", "--out", str(tmp_path / "file")]) == 2
+    assert "File exists" in capsys.readouterr().err
+    monkeypatch.setattr(folder, "write", full)
+    assert main(["bench", "matmul/64/NN", "--out", str(tmp_path / "full")]) == 1
+    shown = capsys.readouterr()
+    assert "cannot be written: " in shown.err and "matmul/64/NN" in shown.out
+    assert "kept in" not in shown.out
+
+
 # ---- comparing -----------------------------------------------------------------------------------
 FAST, SLOW = [1.0, 1.01, 0.99, 1.0, 1.02], [2.0, 2.02, 1.98, 2.01, 2.0]
 
@@ -287,6 +318,13 @@ def test_two_folders_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "b/slower" in shown[2] and "SLOWER" in shown[2] and "launches 1 -> 3" in shown[2]
     assert "a/same" in shown[3] and "no difference found" in shown[3]
     assert shown[4] == "only before: c/gone"
+    sides = [str(tmp_path / "before"), str(tmp_path / "after")]
+    assert main(["bench", "compare", *sides, "same"]) == 0
+    assert "b/slower" not in capsys.readouterr().out
+    assert main(["bench", "compare", *sides, "nothing"]) == 2
+    assert "the runs have a/same, b/slower, c/gone" in capsys.readouterr().err
+    assert main(["bench", "compare", *sides, "--blocks", "9", "--quick"]) == 2
+    assert "both runs are kept ones, so --quick and --blocks would do" in capsys.readouterr().err
 
 
 def test_two_commits_are_measured_in_turns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -326,7 +364,7 @@ def test_a_cold_start_is_told_in_its_parts() -> None:
 
 def test_runs_of_two_machines_say_so() -> None:
     before = run_of(entry("a/b", treadle=library(*FAST)))
-    after = {**before, "machine": {"commit": "b", "threads": 1}}
+    after = {**before, "machine": {"commit": "b", "threads": 1, "processor": "P"}}
     assert "threads: 2 and 1" in report.comparison(before, after)
     assert "not of one machine" not in report.comparison(before, before)
 
@@ -406,10 +444,15 @@ def test_the_table_of_targets_counts_and_names_what_failed(
         (["bench", "compare", "/no/folder", "HEAD"], 2, "there is no folder /no/folder"),
         (["bench", "compare", "HEAD"], 2, "compare takes two folders with runs, or two commits"),
         (["bench", "show", "nowhere"], 2, "nowhere holds no run"),
-        (["bench", "--blocks", "1", "softmax"], 2, "--blocks is at least 2"),
+        (["bench", "--blocks", "1", "softmax"], 2, "--blocks is a number of at least 2, not 1"),
+        (["bench", "--seconds", "nan", "softmax"], 2, "--seconds is a number of at least 0"),
+        (["bench", "--resume", "softmax"], 2, "--resume goes on with a run that was kept: name it"),
+        (["bench", "--quick", "matmul/2048"], 2, "no case of --quick matches 'matmul/2048'"),
+        (["bench", "--list", "--blocks", "3", "--torch"], 2,
+         "--list measures nothing, so --blocks and --torch would do nothing"),
         (["nonsense"], 2, "there is no command 'nonsense'"),
     ],
-)
+)  # fmt: skip
 def test_wrong_command_lines(
     words: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -171,6 +171,25 @@ def test_a_program_that_fails_now_is_broken_and_an_unknown_operation_is_not(
     assert "KeyError: 'nothing'" in str(found[1])
 
 
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (b"", "there is no program in this text"),
+        (b"\xff\xfe", "codec can't decode"),
+        ((ONE + ONE).encode(), "it holds a graph and a graph, not one graph"),
+        (ONE.replace("add", "newer").encode(), "there is no op 'newer'"),
+    ],
+)
+def test_a_text_that_neither_side_can_read_is_said(
+    corpus: Path, damage: bytes, message: str
+) -> None:
+    (corpus / "one.txt").write_bytes(damage)
+    both = lowering.lower_all(corpus)
+    said = compare.summary(compare.compare(both, both))
+    assert said.startswith("2 programs: 1 failing, 1 identical")
+    assert "one  failing: cannot be read: " in said and message in said
+
+
 def test_a_change_says_what_the_program_is_of(corpus: Path) -> None:
     (corpus / "one.txt").write_text("# from demo.py" + ONE)
     before = lowering.lower_all(corpus)
@@ -268,3 +287,38 @@ def test_a_commit_that_is_not_there_is_an_error_or_only_said(
 def test_without_a_corpus_there_is_nothing_to_compare(tmp_path: Path, capsys: Any) -> None:
     assert main(["replay", "--corpus", str(tmp_path), "compare", "HEAD"]) == 2
     assert "there is no corpus" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("record --most 0 -- true", "--most is a number of at least 1, not 0"),
+        ("compare HEAD --lowering-only --seconds 5", "--lowering-only runs nothing, so --seconds"),
+        ("compare HEAD --seconds nan", "--seconds is a number of at least 0, not nan"),
+        ("compare HEAD --worst -1", "--worst is a number of at least 0, not -1"),
+        ("compare HEAD --diff three", "there is no text 'three' in "),
+    ],
+)
+def test_options_that_make_no_sense(words: str, message: str, corpus: Path, capsys: Any) -> None:
+    assert main(["replay", "--corpus", str(corpus), *words.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_command_is_recorded_where_it_is_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own.txt").write_text("# from own.py" + ONE)
+    monkeypatch.chdir(tmp_path)
+    copy = 'cp own.txt "$RECORD"; exit 3'  # a command that records a program, and fails then
+    assert main(["replay", "--corpus", "kept", "record", "--", "sh", "-c", copy]) == 0
+    assert "it ended with status 3" in capfd.readouterr().err
+    assert Path("kept", "own.txt").exists()
+
+
+def test_a_record_that_cannot_be_written_names_the_knob(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        config.RECORD.set(str(tmp_path / "file" / "folder")),
+        pytest.raises(OSError, match=r"the knob RECORD: .*folder cannot be written"),
+    ):
+        record.on_schedule({"given": saved.read(ONE)[0].roots, "assigns": {}})

@@ -38,7 +38,7 @@ def no_disk_cache() -> Any:
         yield
 
 
-def names(text: str, first: str = NAMES[0]) -> list[tuple[str, bool]]:
+def names(text: str, first: str = "") -> list[tuple[str, bool]]:
     """(pass, whether it errs) of the steps of the first program of a text."""
     return [(step.name, step.is_wrong) for step in repro.check(saved.read(text)[0], first)]
 
@@ -127,6 +127,10 @@ def test_every_stage_is_printed_and_read_back(
         ("nothing here", "there is no program in this text"),
         ("%0 = nothing float32", "in the program at line 1: line 1: there is no op 'nothing'"),
         ("words\n%0 = exp float32 %7\n", "in the program at line 2: line 1: '%7' is no node"),
+        (GRAPH.replace("%2 = mul", "%{2 = mul"), "line 5 is no node of a program: %{2 = mul"),
+        (GRAPH.replace("(4, 6)", "(4, -6)"), "breaks the law of the graph stage"),
+        (GRAPH.replace("0:1", "7:1"), "`# assigns 7:1` is not of the form"),
+        (GRAPH.replace("0:1", "x"), "`# assigns x` is not of the form"),
     ],
 )
 def test_a_text_that_cannot_be_read(text: str, message: str, tmp_path: Path, capsys: Any) -> None:
@@ -151,6 +155,31 @@ def test_beginning_at_a_pass_leaves_out_those_before(first: str) -> None:
     before = set(NAMES[: NAMES.index(first)]) - {"schedule"}  # a graph has to be scheduled
     assert found & before == set()
     assert set(NAMES[NAMES.index(first) :]) <= found
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--from program", "no program in it goes through program: a kernel goes through kernel.b"),
+        ("--print simplify", "no program in it goes through simplify"),
+        ("--print compile", "there is no text after 'compile'"),
+        ("--from kernel.lower --print kernel.build", "kernel.build is before kernel.lower"),
+    ],
+)
+def test_a_pass_that_a_program_does_not_go_through(
+    words: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program,) = saved.read(GRAPH)
+    path = tmp_path / "kernel.txt"
+    path.write_text(repro.printed(program, "schedule", "INTERP"))
+    assert main(["repro", str(path), *words.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_what_has_no_memory_is_not_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "huge.txt").write_text(GRAPH.replace("(4, 6)", f"(4, {10**15})"))
+    assert main(["repro", str(tmp_path / "huge.txt")]) == 0
+    assert "cannot be run on made-up inputs: " in capsys.readouterr().out
 
 
 def test_a_wrong_rule_of_the_graph_is_found(

@@ -46,6 +46,8 @@ MOST_STEPS = 1 << 22  # operations, for the interpreter of programs
 
 KERNEL_PASSES = tuple(f"kernel.{each.name}" for each in pipeline.PASSES)
 NAMES = (*(each.name for each in programs.PASSES), *KERNEL_PASSES, "compile", "program")
+# what a program of each kind goes through
+PATHS = {"graph": NAMES, "kernel": (*KERNEL_PASSES, "compile"), "function": ("compile",)}
 
 
 @dataclass(frozen=True)
@@ -286,9 +288,22 @@ def check_function(function: Function, first: str, device: str) -> Steps:
     yield judge.step("compile", run)
 
 
-def check(program: Saved, first: str = NAMES[0], device: str = "CPU") -> Steps:
-    """The steps of a program, up to the first that is wrong. ValueError for a pass that it has
-    behind it, IndexError or TooLarge if it cannot be run."""
+def fitting(found: Sequence[Saved], *names: str) -> list[Saved]:
+    """The programs that go through these passes ("": any). ValueError if none does."""
+    fit = [each for each in found if all(name in ("", *PATHS[each.kind]) for name in names)]
+    if not fit:
+        kinds = dict.fromkeys(each.kind for each in found)
+        said = "; ".join(f"a {kind} goes through {', '.join(PATHS[kind])}" for kind in kinds)
+        asked = " and ".join(filter(None, names))
+        raise ValueError(f"no program in it goes through {asked}: {said}")
+    return fit
+
+
+def check(program: Saved, first: str = "", device: str = "CPU") -> Steps:
+    """The steps of a program from a pass on, up to the first that is wrong. ValueError if it does
+    not go through that pass, IndexError, TooLarge or MemoryError if it cannot be run."""
+    fitting([program], first)
+    first = first or PATHS[program.kind][0]
     if program.kind == "graph":
         steps = check_graph(program, first, device)
     elif program.function is not None:
@@ -306,8 +321,14 @@ def check(program: Saved, first: str = NAMES[0], device: str = "CPU") -> Steps:
 
 
 # ---- the command ---------------------------------------------------------------------------------
-def printed(program: Saved, upto: str, device: str) -> str:
-    """The text of what a program is after a pass. ValueError if that pass is not one of its own."""
+def printed(program: Saved, upto: str, device: str, first: str = "") -> str:
+    """The text of what a program is after a pass, begun at another. ValueError if there is no text
+    after that pass, or if it is before the other."""
+    first = first or PATHS[program.kind][0]
+    if NAMES.index(upto) < NAMES.index(first):
+        raise ValueError(f"the pass {upto} is before {first}")
+    if upto in ("compile", "program"):
+        raise ValueError(f"there is no text after {upto!r}")
     target = devices.backend(device).target
     parts: list[str] = []
     kernels = program.roots
@@ -315,12 +336,12 @@ def printed(program: Saved, upto: str, device: str) -> str:
         order = programs.Order(program.assigns, target, program.roots)
         value: Any = program.roots
         for each in programs.PASSES:
+            if NAMES.index(each.name) < NAMES.index(first) and each.gives == "graph":
+                continue  # the text is what it gave
             value = passes.run([each], value, order)
             if each.name == upto and each.gives == "graph":
                 return saved.show(value, program.assigns)
         kernels = tuple(dict.fromkeys(call.kernel for call in value.calls()))
-    if program.function is not None or upto in ("compile", "program"):
-        raise ValueError(f"there is no text after {upto!r}")
     for number, sink in enumerate(kernels):
         parts.append(f"# kernel {number}\n{text.show(sink)}")
         if upto == "schedule":
@@ -349,17 +370,22 @@ def main(words: Sequence[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, help="a saved program, or what explain or DEBUG wrote")
-    parser.add_argument("--from", dest="first", choices=NAMES, default=NAMES[0], metavar="PASS")
-    parser.add_argument("--print", dest="upto", choices=NAMES, metavar="PASS")
+    parser.add_argument("--from", dest="first", choices=NAMES, default="", metavar="PASS")
+    parser.add_argument("--print", dest="upto", choices=NAMES, default="", metavar="PASS")
     parser.add_argument("--device", default="CPU", help="where it is compiled for")
     chosen = parser.parse_args(words)
     try:
         device = devices.canonical(chosen.device)
         found = saved.read(chosen.file.read_text(encoding="utf-8"))
+        fit = fitting(found, chosen.first, chosen.upto)
+        for each in found:
+            if each not in fit:
+                print(f"the {each.kind} at line {each.line} is left out", file=sys.stderr)
         if chosen.upto:
-            print("\n".join(printed(program, chosen.upto, device) for program in found), end="")
+            texts = [printed(program, chosen.upto, device, chosen.first) for program in fit]
+            print("\n".join(texts), end="")
             return 0
-        return max(report(program, chosen.first, device) for program in found)
+        return max(report(program, chosen.first, device) for program in fit)
     except (OSError, ValueError, ImportError) as error:
         print(f"treadle repro: {chosen.file}: {error}", file=sys.stderr)
         return 2
@@ -374,6 +400,6 @@ def report(program: Saved, first: str, device: str) -> int:
             if step.is_wrong:
                 print(f"the first pass after which results differ: {step.name}")
                 return 1
-    except (IndexError, TooLarge) as error:
+    except (IndexError, TooLarge, MemoryError) as error:
         print(f"  cannot be run on made-up inputs: {error}")
     return 0

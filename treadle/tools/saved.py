@@ -18,10 +18,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from treadle.backend.base import Function
 from treadle.ir import ops, text
 from treadle.ir.node import Node
+from treadle.ir.verify import verify
 from treadle.kernel.kernel import ScheduleError
 from treadle.kernel.schedule_text import parse_actions
 
@@ -51,12 +53,21 @@ def show(roots: Sequence[Node], assigns: dict[int, int], *remarks: str) -> str:
 
 
 def read(source: str) -> list[Saved]:
-    """The programs in a text. ValueError names the line that is wrong, or says that there is
-    none."""
+    """The programs in a text. ValueError names the line that is wrong, the law of a stage that is
+    broken, or says that there is none."""
     found = [_program(*run) for run in _runs(source)]
     if not found:
         raise ValueError("there is no program in this text (lines like `%0 = const float32 1.0`)")
     return found
+
+
+def read_graph(path: Path) -> Saved:
+    """The graph that is alone in a file. ValueError for anything else, OSError without a file."""
+    found = read(path.read_text(encoding="utf-8"))
+    kinds = [program.kind for program in found]
+    if kinds != ["graph"]:
+        raise ValueError(f"it holds {' and '.join(f'a {kind}' for kind in kinds)}, not one graph")
+    return found[0]
 
 
 def _runs(source: str) -> Iterator[tuple[str, list[str], int, list[str] | None]]:
@@ -76,6 +87,8 @@ def _runs(source: str) -> Iterator[tuple[str, list[str], int, list[str] | None]]
             while number < len(lines) and _belongs(lines[number], is_function):
                 number += 1
             block = lines[first:number]
+            if number < len(lines) and lines[number].startswith("%") and not _begins(lines[number]):
+                raise ValueError(f"line {number + 1} is no node of a program: {lines[number]}")
             if is_function:
                 yield "function", block, first + 1, []
             elif " = sink " in block[-1]:
@@ -88,11 +101,16 @@ def _runs(source: str) -> Iterator[tuple[str, list[str], int, list[str] | None]]
             number += 1
 
 
+def _begins(line: str) -> bool:
+    """Whether a line is the first node of a program."""
+    return line.startswith("%0 = ")
+
+
 def _belongs(line: str, is_function: bool) -> bool:
     """Whether a line goes on with the program that has begun."""
     if is_function:
         return line.startswith(("%", *_FUNCTION[1:]))
-    if line.startswith("%0 = "):  # the next program's first node
+    if _begins(line):
         return False
     return line.startswith("roots") or bool(_NODE.match(line))
 
@@ -120,14 +138,27 @@ def _program(kind: str, lines: list[str], first: int, beside: list[str] | None) 
     source = "\n".join(lines)
     try:
         if kind == "function":
-            return Saved(kind, function=text.parse_function(source, Function), line=first)
+            function = text.parse_function(source, Function)
+            verify(function, "program")
+            return Saved(kind, function=function, line=first)
         roots = text.parse_roots(source)
+        verify(roots, kind)
         if kind == "graph":
-            pairs = [pair.split(":") for pair in "".join(beside or ()).split(",") if pair.strip()]
-            return Saved(kind, roots, {int(root): int(leaf) for root, leaf in pairs}, line=first)
+            return Saved(kind, roots, _assigned("".join(beside or ()), len(roots)), line=first)
     except ValueError as error:
         raise ValueError(f"in the program at line {first}: {error}") from None
     (sink,) = roots
     if beside is not None:
         sink = Node(ops.SINK, sink.dtype, sink.src, ("\n".join(beside), ()))
     return Saved(kind, (sink,), line=first)
+
+
+def _assigned(noted: str, roots: int) -> dict[int, int]:
+    """What a line `# assigns 0:2, 1:3` says: which leaf each root replaces."""
+    found: dict[int, int] = {}
+    for pair in noted.split(",") if noted else ():
+        root, _, leaf = pair.partition(":")
+        if not (root.strip().isdigit() and leaf.strip().isdigit() and int(root) < roots):
+            raise ValueError(f"`# assigns {noted}` is not of the form root:leaf, root:leaf ..")
+        found[int(root)] = int(leaf)
+    return found

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from treadle.tools.bench import folder as folders
 from treadle.tools.bench import machine, report, targets
 from treadle.tools.bench.case import Case
 from treadle.tools.bench.child import Settings
-from treadle.tools.bench.compare import compared, keep
+from treadle.tools.bench.compare import keep, kept, measure_two, only
 from treadle.tools.bench.libraries import LIBRARIES
 from treadle.tools.bench.runner import begun, lacking, new, run_all
 from treadle.tools.bench.suite import choose
 from treadle.tools.bench.timing import table
+from treadle.tools.words import at_least, refuse
 
 Data = dict[str, Any]
 
@@ -49,14 +51,13 @@ def _parser(word: str, what: str) -> argparse.ArgumentParser:
     )
 
 
+OTHERS = tuple(name for name in LIBRARIES if name != "treadle")
+
+
 def _how(parser: argparse.ArgumentParser) -> None:
     """The options of everything that measures."""
     parser.add_argument("--quick", action="store_true", help="few cases, short blocks")
     parser.add_argument("--out", type=Path, help="the folder to keep it in")
-    for name in LIBRARIES:
-        if name != "treadle":
-            option = f"--{name.replace('_', '-')}"
-            parser.add_argument(option, action="store_true", help=f"measure {name} beside it")
     parser.add_argument("--blocks", type=int, help="blocks of calls for each library")
     parser.add_argument("--seconds", type=float, help="how long a block takes at least")
 
@@ -67,6 +68,9 @@ def options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="parts or patterns of the names of cases")
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
     _how(parser)
+    for name in OTHERS:
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, action="store_true", help=f"measure {name} beside it")
     parser.add_argument(
         "--resume",
         action="store_true",
@@ -84,7 +88,7 @@ def options(words: Sequence[str]) -> argparse.Namespace:
 def settings_of(chosen: argparse.Namespace) -> Settings:
     """How to measure. ValueError for what makes no sense."""
     base = QUICK if chosen.quick else FULL
-    others = [name for name in LIBRARIES if getattr(chosen, name, False)]
+    others = [name for name in OTHERS if getattr(chosen, name, False)]
     for name in others:
         package = LIBRARIES[name].package
         if not extras.is_installed(package):
@@ -93,8 +97,8 @@ def settings_of(chosen: argparse.Namespace) -> Settings:
             )
     turns = base.turns if chosen.blocks is None else chosen.blocks
     seconds = base.seconds if chosen.seconds is None else chosen.seconds
-    if turns < 2 or seconds < 0:
-        raise ValueError("--blocks is at least 2, --seconds at least 0")
+    at_least(turns, 2, "--blocks")
+    at_least(seconds, 0, "--seconds")
     return Settings(turns, seconds, base.calls, ("treadle", *others))
 
 
@@ -106,7 +110,7 @@ def main(words: Sequence[str]) -> int:
         if words and words[0] in verbs:
             return verbs[words[0]](words[1:])
         return run(options(words))
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, OSError) as error:
         print(f"treadle bench: {error}", file=sys.stderr)
         return 2
 
@@ -115,9 +119,28 @@ def run(chosen: argparse.Namespace) -> int:
     """List cases, or measure them."""
     cases = choose(chosen.names, chosen.quick)
     if chosen.list:
+        measuring = ("blocks", "seconds", "out", "resume", "require_quiet", *OTHERS)
+        refuse(chosen, measuring, "--list measures nothing")
         print(table([(case.name, case.what) for case in cases], ("case", "what")))
         return 0
-    return measure(chosen, cases) if is_quiet(chosen.require_quiet) else 3
+    settings = settings_of(chosen)
+    folder, data = begin(chosen, settings)
+    return measure(folder, data, cases, settings) if is_quiet(chosen.require_quiet) else 3
+
+
+def begin(chosen: argparse.Namespace, settings: Settings) -> tuple[Path, Data]:
+    """(where a run is kept, the run so far). ValueError if --out and --resume do not fit what is
+    there, OSError if nothing can be written."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%S")
+    if chosen.resume:
+        if chosen.out is None:
+            raise ValueError("--resume goes on with a run that was kept: name it, --out FOLDER")
+        return chosen.out, begun(chosen.out, settings)
+    folder = chosen.out or Path("bench-results") / now.replace(":", "")
+    if folders.is_run(folder):
+        raise ValueError(f"{folder} holds a run: --resume goes on with it, or name another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder, new(settings, now)
 
 
 def is_quiet(required: bool) -> bool:
@@ -133,12 +156,8 @@ def is_quiet(required: bool) -> bool:
     return True
 
 
-def measure(chosen: argparse.Namespace, cases: Sequence[Case]) -> int:
-    """Run the cases, print the table. What is interrupted shows and keeps what it has."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%S")
-    folder = chosen.out or Path("bench-results") / now.replace(":", "")
-    settings = settings_of(chosen)
-    data = begun(folder, settings) if chosen.resume else new(settings, now)
+def measure(folder: Path, data: Data, cases: Sequence[Case], settings: Settings) -> int:
+    """Run the cases, print the table. What ends early shows what it has."""
     total = len(cases)
     cases = lacking(data, cases)
     done = total - len(cases)
@@ -153,8 +172,10 @@ def measure(chosen: argparse.Namespace, cases: Sequence[Case]) -> int:
         run_all(data, cases, settings, folder, tell)
     except KeyboardInterrupt:
         print(f"interrupted; --out {folder} --resume goes on", file=sys.stderr)
+    except OSError as error:
+        print(f"treadle bench: {folder} cannot be written: {error}", file=sys.stderr)
     print(report.run_table(data))
-    if data["cases"]:
+    if folders.is_run(folder):
         print(f"kept in {folder}")
     return 1 if done < total or any(entry["error"] for entry in data["cases"]) else 0
 
@@ -191,12 +212,16 @@ def compare(words: Sequence[str]) -> int:
     if len(asked.sides) < 2:
         raise ValueError("compare takes two folders with runs, or two commits")
     first, second, *patterns = asked.sides
-    cases = choose(patterns, asked.quick or not patterns)
-
-    def tell(name: str) -> None:
-        print(f"measured {name}", file=sys.stderr)
-
-    runs = compared((first, second), cases, settings_of(asked), tell)
+    if asked.out and folders.is_run(asked.out / "before"):
+        raise ValueError(f"{asked.out} holds a comparison: name another folder")
+    runs = kept((first, second))
+    if runs is not None:
+        refuse(asked, ("quick", "blocks", "seconds"), "both runs are kept ones")
+        runs = only(runs, patterns)
+    else:
+        cases = choose(patterns, asked.quick or not patterns)
+        tell = partial(print, "measured", file=sys.stderr)
+        runs = measure_two((first, second), cases, settings_of(asked), tell)
     print(report.comparison(*runs))
     if asked.out:
         keep(asked.out, runs, time.strftime("%Y-%m-%dT%H:%M:%S"))

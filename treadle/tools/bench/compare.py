@@ -20,16 +20,12 @@ from treadle.tools.bench import machine
 from treadle.tools.bench.case import Case
 from treadle.tools.bench.child import Settings
 from treadle.tools.bench.runner import Place, merged, run_case
+from treadle.tools.bench.suite import matches
 from treadle.tools.worktree import resolve, worktree
 
 ROUNDS = 4
 
 Data = dict[str, Any]
-
-
-def is_run(word: str) -> bool:
-    """Whether a word names a folder with a run."""
-    return (Path(word) / "run.json").exists()
 
 
 @contextmanager
@@ -57,6 +53,7 @@ def measure_two(
 ) -> tuple[Data, Data]:
     """The runs of two commits, round by round in turns. ValueError for what is no commit."""
     with place(repository, words[0]) as first, place(repository, words[1]) as second:
+        settings = replace(settings, artifacts="")
         runs = [_run(commit, settings) for _, commit in (first, second)]
         for case in cases:
             entries: tuple[list[Data], list[Data]] = ([], [])
@@ -103,26 +100,35 @@ def merged_warm(parts: Sequence[Data]) -> Data:
     return {**whole, "cold": cold}
 
 
-def compared(
-    words: tuple[str, str],
-    cases: Sequence[Case],
-    settings: Settings,
-    report: Callable[[str], None],
-) -> tuple[Data, Data]:
-    """Two runs to compare: kept ones, or new ones of two commits. ValueError if one word is a
-    folder and the other is not: figures of different minutes do not compare."""
-    kept = [is_run(word) for word in words]
-    if all(kept):
+def kept(words: tuple[str, str]) -> tuple[Data, Data] | None:
+    """The runs in two folders; None if the words are to be commits. ValueError if one is a folder
+    and the other is not: figures of different minutes do not compare."""
+    are_kept = [folders.is_run(Path(word)) for word in words]
+    if all(are_kept):
         return folders.read(Path(words[0])), folders.read(Path(words[1]))
     for word in words:
         named = Path(word).is_absolute() or word.startswith(("./", "../"))  # no commit is called so
         if named and not Path(word).is_dir():
             raise ValueError(f"there is no folder {word}")
-        if Path(word).is_dir() and word != "." and not is_run(word):
+        if Path(word).is_dir() and word != "." and not folders.is_run(Path(word)):
             raise ValueError(f"{word} holds no run: there is no run.json in it")
-    if any(kept):
+    if any(are_kept):
         raise ValueError("compare takes two folders with runs, or two commits, not one of each")
-    return measure_two(words, cases, replace(settings, artifacts=""), report)
+    return None
+
+
+def only(runs: tuple[Data, Data], patterns: Sequence[str]) -> tuple[Data, Data]:
+    """Two runs without the cases that no pattern matches; all if there is none. ValueError for a
+    pattern that matches no case of them."""
+    names = sorted({entry["name"] for run in runs for entry in run["cases"]})
+    for pattern in patterns:
+        if not any(matches(name, [pattern]) for name in names):
+            raise ValueError(f"no case matches {pattern!r}; the runs have {', '.join(names)}")
+    before, after = (
+        {**run, "cases": [e for e in run["cases"] if not patterns or matches(e["name"], patterns)]}
+        for run in runs
+    )
+    return before, after
 
 
 def keep(folder: Path, runs: tuple[Data, Data], created: str) -> None:

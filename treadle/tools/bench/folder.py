@@ -26,7 +26,7 @@ NUMBER = (int, float)
 LIBRARY: dict[str, Any] = {
     "error": str,
     "version?": str,
-    "blocks?": [list],  # seconds: of every call, a list per block
+    "blocks?": [[NUMBER]],  # seconds: of every call, a list per block
     "first_seconds?": NUMBER,  # of the first call, compilation included
     "compile?": {
         "build_seconds": NUMBER, "code_seconds": NUMBER, "search_seconds": NUMBER,
@@ -40,8 +40,13 @@ LIBRARY: dict[str, Any] = {
         "device_peak_bytes": int, "process_peak_bytes": int, "arguments?": int,
         "closed_over?": int, "results?": int, "temporaries?": int, "peak?": int,
     },
-    "cold?": dict,  # lists of seconds, one per process
+    "cold?": {  # seconds, one per process
+        "import_seconds?": [NUMBER], "warm_disk_seconds?": [NUMBER],
+        "second_seconds?": [NUMBER], "whole_seconds?": [NUMBER],
+    },
 }  # fmt: skip
+# of treadle everything is known, but not every case is a cold start
+OWN = {name if name == "cold?" else name.removesuffix("?"): of for name, of in LIBRARY.items()}
 CASE: dict[str, Any] = {
     "name": str,
     "what": str,
@@ -50,12 +55,12 @@ CASE: dict[str, Any] = {
     "operations": int,
     "bytes": int,
     "target": (int, float, type(None)),
-    "libraries": dict,  # name -> LIBRARY
+    "libraries": dict,  # name -> LIBRARY, "treadle" -> OWN
 }
 SHAPE: dict[str, Any] = {
     "version": int,
     "created": str,
-    "machine": dict,
+    "machine": {"processor": str, "threads": int, "commit": str},
     "settings": dict,
     "cases": [CASE],
 }
@@ -67,6 +72,8 @@ def check(data: Any, shape: Any = SHAPE, where: str = "run") -> None:
     """ValueError that names the place where data does not have a shape."""
     if isinstance(shape, list):
         _expect(data, list, where)
+        if shape[0] is NUMBER and not data:
+            raise ValueError(f"{where} is empty")
         for number, each in enumerate(data):
             check(each, shape[0], f"{where}[{number}]")
     elif isinstance(shape, dict):
@@ -79,7 +86,7 @@ def check(data: Any, shape: Any = SHAPE, where: str = "run") -> None:
                 raise ValueError(f"{where} has no {name!r}")
         if shape is CASE:
             for name, library in data["libraries"].items():
-                check(library, LIBRARY, f"{where}.libraries.{name}")
+                check(library, OWN if name == "treadle" else LIBRARY, f"{where}.libraries.{name}")
     else:
         _expect(data, shape, where)
 
@@ -98,15 +105,24 @@ def write(folder: Path, data: Data) -> None:
     unfinished.replace(folder / "run.json")
 
 
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run."""
+    return (folder / "run.json").is_file()
+
+
 def read(folder: Path) -> Data:
     """A run that was kept. FileNotFoundError or ValueError if there is none that can be read."""
     path = folder / "run.json"
-    if not path.exists():
+    if not is_run(folder):
         raise FileNotFoundError(f"{folder} holds no run: there is no run.json in it")
-    data: Data = json.loads(path.read_text(encoding="utf-8"))
-    if data.get("version") != VERSION:
-        raise ValueError(f"{path} is of version {data.get('version')}; this reads {VERSION}")
-    check(data)
+    try:
+        data: Data = json.loads(path.read_text(encoding="utf-8"))
+        _expect(data, dict, "run")
+        if data.get("version") != VERSION:
+            raise ValueError(f"it is of version {data.get('version')!r}; this reads {VERSION}")
+        check(data)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no run that can be read: {error}") from None
     return data
 
 

@@ -26,10 +26,9 @@ def seconds(value: float) -> str:
 def rows(entry: Data) -> list[tuple[str, ...]]:
     """The lines of a case: one, and one more for each library beyond the second."""
     own = entry["libraries"].get("treadle")
-    if entry["error"] or own is None:
+    found = folders.summary(own or {})
+    if entry["error"] or own is None or found is None:
         return [(entry["name"], entry["error"] or "not run", *[""] * (len(HEADS) - 2))]
-    found = folders.summary(own)
-    assert found is not None
     memory = own.get("memory", {})
     head = (
         entry["name"],
@@ -48,6 +47,8 @@ def rows(entry: Data) -> list[tuple[str, ...]]:
 
 def rate(entry: Data, median: float) -> str:
     """GFLOP/s where operations count, else GB/s."""
+    if not median:
+        return ""
     if entry["operations"]:
         return f"{entry['operations'] / median / 1e9:.0f} op"
     return f"{entry['bytes'] / median / 1e9:.0f} B" if entry["bytes"] else ""

@@ -13,7 +13,8 @@ CASES: dict[str, Case] = {case.name: case for case in (*kernels.cases(), *models
 
 def choose(patterns: Sequence[str], quick: bool = False) -> list[Case]:
     """The cases whose names match one of the patterns (`matmul/*`, or a part of the name), in the
-    order of the table; of all if there is no pattern. ValueError for a pattern that matches none.
+    order of the table; all if there is no pattern. quick: only those of the small suite.
+    ValueError if nothing matches.
 
     >>> [case.name for case in choose(["cold/first"])]
     ['cold/first']
@@ -22,11 +23,13 @@ def choose(patterns: Sequence[str], quick: bool = False) -> list[Case]:
         if not any(matches(case.name, [pattern]) for case in CASES.values()):
             groups = ", ".join(dict.fromkeys(case.group for case in CASES.values()))
             raise ValueError(f"no case matches {pattern!r}; there are groups {groups}")
-    return [
-        case
-        for case in CASES.values()
-        if (not patterns or matches(case.name, patterns)) and (case.quick or not quick)
-    ]
+    chosen = [case for case in CASES.values() if not patterns or matches(case.name, patterns)]
+    if not quick:
+        return chosen
+    short = [case for case in chosen if case.quick]
+    if not short:
+        raise ValueError(f"no case of --quick matches {' or '.join(map(repr, patterns))}")
+    return short
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:

@@ -57,7 +57,7 @@ def lines(data: Data) -> list[Line]:
 
 def _of_case(entry: Data, target: Target, entries: dict[str, Data]) -> list[Line]:
     own = entry["libraries"].get("treadle")
-    if entry["error"] or own is None:
+    if entry["error"] or own is None or not own["blocks"]:
         return [Line(entry["name"], _asked(target), verdict="not measured")]
     if "cold" in own:
         return _cold(entry, target)

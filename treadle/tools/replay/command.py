@@ -11,12 +11,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from treadle.engine.search.workers import with_path
 from treadle.tools.replay import compare as comparing
 from treadle.tools.replay import record
 from treadle.tools.replay.compare import CORPUS, KINDS, ROOT
+from treadle.tools.words import at_least, refuse
 from treadle.tools.worktree import resolve
 
 MOST = 300  # texts of a corpus
+SECONDS = 60.0  # for running what changed
 MEASURED = (
     "matmul/1024/", "matmul/64x4096x512/NN", "matmul/16x200", "matmul_bfloat16", "matvec",
     "conv/", "conv_gradient", "depthwise", "elementwise", "sum/", "softmax", "layer_norm",
@@ -50,7 +53,7 @@ def options(words: Sequence[str]) -> argparse.Namespace:
     two.add_argument("--diff", nargs="*", metavar="NAME", help="show diffs: of these, or the worst")
     two.add_argument("--worst", type=int, default=10, help="how many changes to list")
     two.add_argument("--lowering-only", action="store_true", help="run nothing")
-    two.add_argument("--seconds", type=float, default=60.0, help="for running what changed")
+    two.add_argument("--seconds", type=float, help=f"for running what changed: {SECONDS:.0f}")
     two.add_argument("--soft", action="store_true", help="only tell; end with 0 whatever is found")
     return parser.parse_args(words)
 
@@ -73,11 +76,15 @@ def main(words: Sequence[str]) -> int:
 def recorded(chosen: argparse.Namespace) -> int:
     """Run commands with the knob RECORD, choose, keep."""
     commands = [chosen.command] if chosen.command else default_commands()
+    at_least(chosen.most, 1, "--most")
     with tempfile.TemporaryDirectory(prefix="treadle-record-") as folder:
-        variables = {**os.environ, "RECORD": folder, "PYTHONPATH": str(ROOT)}
+        variables = {**with_path(ROOT), "RECORD": folder}
         for command in commands:
-            print("recording:", " ".join(command))
-            subprocess.run(command, env=variables, cwd=ROOT, check=False)
+            print("recording:", " ".join(command), flush=True)
+            where = None if chosen.command else ROOT
+            status = subprocess.run(command, env=variables, cwd=where, check=False).returncode
+            if status:
+                print(f"it ended with status {status}: what it made is recorded", file=sys.stderr)
         found = record.load(Path(folder))
         kept = record.choose(found, chosen.most)
         if not kept:
@@ -98,14 +105,23 @@ def default_commands() -> list[list[str]]:
 def compared(chosen: argparse.Namespace) -> int:
     """Compare this checkout with a commit."""
     began = time.monotonic()
-    if not any(chosen.corpus.glob("*.txt")):
+    if chosen.lowering_only:
+        refuse(chosen, ("seconds",), "--lowering-only runs nothing")
+    seconds = SECONDS if chosen.seconds is None else chosen.seconds
+    at_least(seconds, 0, "--seconds")
+    at_least(chosen.worst, 0, "--worst")
+    texts = {path.stem for path in chosen.corpus.glob("*.txt")}
+    if not texts:
         raise ValueError(f"there is no corpus in {chosen.corpus}: treadle replay record")
+    for name in chosen.diff or ():
+        if name not in texts:
+            raise ValueError(f"there is no text {name!r} in {chosen.corpus}")
     commit = resolve(ROOT, chosen.commit)
     with comparing.sides(ROOT, commit, chosen.corpus.resolve()) as pair:
         before, after = comparing.both(pair)
         changes = comparing.compare(before, after)
         if not chosen.lowering_only:
-            comparing.run_both(pair, changes, chosen.seconds)
+            comparing.run_both(pair, changes, seconds)
     changes = sorted(changes, key=lambda c: (KINDS.index(c.kind), -c.worst, c.name))
     took = time.monotonic() - began
     print(f"this checkout against {commit[:12]}, {took:.0f} s")
@@ -113,7 +129,5 @@ def compared(chosen: argparse.Namespace) -> int:
     if chosen.diff is not None:
         worst = [change.name for change in changes if change.kind != "identical"][:1]
         for name in chosen.diff or worst:
-            if name not in before:
-                raise ValueError(f"there is no text {name!r} in {chosen.corpus}")
             print(f"\n=== {name}\n{comparing.diff(before[name], after[name])}")
     return 1 if any(change.kind in ("broken", "result") for change in changes) else 0

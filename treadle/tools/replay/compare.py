@@ -30,7 +30,9 @@ WEIGHTS = {
     "launches": 3.0, "phases": 2.0, "bytes": 2.0, "operations": 2.0, "arena": 1.0, "kernels": 1.0,
     "lines": 0.5, "steps": 0.5, "loads": 0.5, "stores": 0.5,
 }  # fmt: skip
-KINDS = ("broken", "result", "cost", "text", "mended", "unknown before", "identical")
+KINDS = (
+    "broken", "result", "cost", "text", "mended", "failing", "unknown before", "identical",
+)  # fmt: skip
 
 RAN = "it ran"
 LONGEST = 600  # seconds of a process
@@ -71,8 +73,8 @@ def _change(name: str, old: Data, new: Data) -> Change:
         if not new["error"]:
             is_new = old["error"].startswith("cannot be read")
             change.kind = "unknown before" if is_new else "mended"
-        elif not old["error"]:
-            change.kind = "broken"
+        else:
+            change.kind = "failing" if old["error"] else "broken"
         return change
     change.stages = [stage for stage in STAGES if old[stage] != new[stage]]
     if change.stages:

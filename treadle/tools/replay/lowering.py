@@ -91,11 +91,11 @@ def lower_all(corpus: Path, names: Iterable[str] | None = None) -> dict[str, Dat
 
 
 def _of_file(path: Path, how: Callable[[Saved], Data]) -> Data:
-    source = path.read_text(encoding="utf-8")
-    _, _, origin = source.split("\n", 1)[0].partition(f"# {ORIGIN}")
+    origin = ""
     try:
-        (program,) = saved.read(source)
-    except ValueError as error:  # an operation that this checkout does not know
+        _, _, origin = path.read_text(encoding="utf-8").partition("\n")[0].partition(f"# {ORIGIN}")
+        program = saved.read_graph(path)
+    except (ValueError, OSError) as error:  # damaged, or of what this checkout does not know
         return {"of": origin, "error": f"cannot be read: {error}"}
     return {"of": origin, **how(program)}
 
@@ -110,7 +110,7 @@ def run_all(corpus: Path, names: Sequence[str], folder: Path, seconds: float) ->
         if time.monotonic() > ends:
             said[name] = f"{NOT_RUN}there was no time left"
             continue
-        (program,) = saved.read((corpus / f"{name}.txt").read_text(encoding="utf-8"))
+        program = saved.read_graph(corpus / f"{name}.txt")
         try:
             with np.errstate(all="ignore"):
                 results = _run(program)

@@ -38,12 +38,15 @@ def on_schedule(data: dict[str, Any]) -> None:
         return
     written.add(name)
     folder = Path(config.RECORD.value)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.txt"
-    if not path.exists():
-        unfinished = folder / f"{name}.{os.getpid()}.new"
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}.txt"
+        if not path.exists():
+            unfinished = folder / f"{name}.{os.getpid()}.new"
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.replace(path)
+    except OSError as error:
+        raise OSError(f"the knob RECORD: {folder} cannot be written: {error}") from None
 
 
 def origin() -> str:
@@ -96,11 +99,11 @@ def load(folder: Path) -> list[Recorded]:
     """The recorded programs of a folder, the smallest first."""
     found = []
     for path in folder.glob("*.txt"):
-        text = path.read_text(encoding="utf-8")
         try:
-            (program,) = saved.read(text)
+            program = saved.read_graph(path)
         except ValueError:
             continue  # of names that only the test knew
+        text = path.read_text(encoding="utf-8")
         found.append(Recorded(path, text, features(program.roots, program.assigns)))
     return sorted(found, key=lambda each: (each.size, each.path.name))
 
@@ -145,12 +148,13 @@ def _worth(each: Recorded, seen: set[Any]) -> float:
 
 
 def keep(chosen: Iterable[Recorded], corpus: Path) -> int:
-    """Write a corpus in the place of the one that is there. Returns its bytes."""
+    """Write a corpus in the place of the one that is there, which goes when all of the new one is
+    written. Returns its bytes."""
     corpus.mkdir(parents=True, exist_ok=True)
+    texts = {each.path.name: each.text for each in chosen}
+    for name, text in texts.items():
+        (corpus / name).write_text(text, encoding="utf-8")
     for old in corpus.glob("*.txt"):
-        old.unlink()
-    total = 0
-    for each in chosen:
-        (corpus / each.path.name).write_text(each.text, encoding="utf-8")
-        total += each.size
-    return total
+        if old.name not in texts:
+            old.unlink()
+    return sum(map(len, texts.values()))

@@ -20,9 +20,11 @@ from treadle.ir import text
 from treadle.tools.bench.machine import busy
 from treadle.tools.tune.collect import Seen
 from treadle.tools.tune.report import Outcome, gained, shown
+from treadle.tools.words import at_least
 
 USAGE = """\
-treadle tune SCRIPT [argument ..]   run a script, search schedules for its kernels
+treadle tune SCRIPT [argument ..]   run a script, search schedules for its kernels; what follows
+                                    SCRIPT are its own arguments, options of tune stand before
 treadle tune show FILE ..           what files have found
 treadle tune merge FILE .. -o FILE  the best of several files
 
@@ -89,8 +91,8 @@ def _tune(words: list[str]) -> int:
     parser.add_argument("--beam", type=int, default=4, help="lists that are pursued at once")
     parser.add_argument("-o", "--output", type=Path, help="default: SCRIPT.tuned.jsonl")
     asked = parser.parse_args(words)
-    if asked.seconds <= 0 or asked.beam < 1:
-        parser.error("--seconds must be above 0 and --beam at least 1")
+    at_least(asked.seconds, 0, "--seconds")
+    at_least(asked.beam, 1, "--beam")
     if not asked.script.is_file():
         print(f"treadle tune: there is no script {asked.script}", file=sys.stderr)
         return 2
