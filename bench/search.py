@@ -73,7 +73,7 @@ def known_lists(search: Search) -> list[str]:
 def in_turns(workers: Workers, kernel: str, lists: Sequence[str]) -> list[float]:
     """The least seconds of each list, measured in turns."""
     least = [inf] * len(lists)
-    compiled = workers.compile(kernel, lists)
+    compiled, _ = workers.prepare(kernel, lists)
     for _ in range(ROUNDS):
         for number, (file, answer) in enumerate(compiled):
             if "failed" not in answer:
@@ -88,7 +88,7 @@ def row(name: str, seconds: float, workers: Workers) -> tuple[str, ...]:
     found = search.explore(build(search.node, search.backend.target), [()])
     passed = search.passed()
     known = known_lists(search)
-    lists = [*known, *(f.candidate.text for f in found[:FINALISTS])]
+    lists = [*known, *(f.option.actions for f in found[:FINALISTS])]
     times = in_turns(workers, text.show(search.node), lists)
     best_known = min(times[: len(known)], default=inf)
     best_found = min(times[len(known) :], default=inf)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import kernels
 import numpy as np
@@ -22,6 +23,7 @@ from treadle.engine.search.beam import Beam
 from treadle.engine.search.cost import estimate
 from treadle.engine.search.journal import HEAD, Entry, Journal
 from treadle.engine.search.moves import Candidate, neighbours, start
+from treadle.engine.search.options import options
 from treadle.engine.search.sample import Unknown, expected
 from treadle.engine.search.session import NotSearched, Search
 from treadle.engine.search.workers import Workers
@@ -127,16 +129,21 @@ def test_the_cost_counts_registers_that_are_missing() -> None:
     assert fits.spilled == 0 and spills.spilled > 16
 
 
+def modelled(kernel: Kernel, actions: str) -> float:
+    """What a list takes, if the cost is right."""
+    return estimate(start(kernel, parse_actions(actions)).kernel).cycles
+
+
 def test_the_beam_finds_its_way_from_nothing() -> None:
     """With the model in place of a clock, everything is counted: 20 lists are enough."""
     built, (_, usual) = starts_of(kernels.matmul(256, 256, 256))
     tried: list[str] = []
 
-    def measure(batch: Sequence[Candidate], best: float) -> list[float | None]:
-        tried.extend(candidate.text for candidate in batch)
-        return [estimate(candidate.kernel).cycles for candidate in batch]
+    def work(lists: Sequence[str], parents: Sequence[str], best: float) -> Any:
+        tried.extend(lists)
+        return [modelled(built, a) for a in lists], [options(built, a) for a in parents]
 
-    beam = Beam(built, measure, width=1, batch=4, out_of_time=lambda: len(tried) >= 17)
+    beam = Beam(built, work, width=1, batch=4, out_of_time=lambda: len(tried) >= 17)
     found = beam.run([()])
     assert found[0].seconds is not None
     assert found[0].seconds < estimate(usual.kernel).cycles
@@ -147,15 +154,15 @@ def test_a_candidate_that_fails_is_not_tried_again() -> None:
     built = build(kernels.row_sum(64, 64), CPU)
     tried: list[str] = []
 
-    def measure(batch: Sequence[Candidate], best: float) -> list[float | None]:
-        tried.extend(candidate.text for candidate in batch)
-        costs = [estimate(candidate.kernel).cycles for candidate in batch]
-        return [None if "vector" in c.text else s for c, s in zip(batch, costs)]
+    def work(lists: Sequence[str], parents: Sequence[str], best: float) -> Any:
+        tried.extend(lists)
+        costs = [None if "vector" in a else modelled(built, a) for a in lists]
+        return costs, [options(built, a) for a in parents]
 
-    beam = Beam(built, measure, width=1, batch=4, out_of_time=lambda: len(tried) >= 12)
+    beam = Beam(built, work, width=1, batch=4, out_of_time=lambda: len(tried) >= 12)
     found = beam.run([()])
     assert len(tried) == len(set(tried))
-    assert found and not any("vector" in f.candidate.text for f in found)
+    assert found and not any("vector" in f.option.actions for f in found)
 
 
 # ---- what the results should be ------------------------------------------------------------------
@@ -258,9 +265,11 @@ def test_crashes_hangs_and_wrong_results_cost_only_the_candidate(faulty: Workers
         "vector nothing",
         "grid i",
     ]
-    faulty.compile(kernel, [""])  # the processes are there
+    faulty.prepare(kernel, [""])  # the processes are there
     outcomes = []
-    for file, answer in faulty.compile(kernel, lists):
+    compiled, near = faulty.prepare(kernel, lists, ["vector nothing", "grid i"])
+    assert not near[0] and any("unroll" in option.actions for option in near[1])
+    for file, answer in compiled:
         if "failed" not in answer:
             answer = faulty.time(kernel, {}, file, float("inf"))
         outcomes.append(answer)
@@ -288,13 +297,14 @@ class Model:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def compile(self, kernel: str, lists: Sequence[str]) -> list[tuple[str, dict]]:
+    def prepare(self, kernel: str, lists: Sequence[str], parents: Sequence[str] = ()) -> Any:
         answers = []
         for actions in lists:
             self.asked.append(actions)
             self.lists[f"list {len(self.asked)}"] = actions
             answers.append((f"list {len(self.asked)}", {"lines": 1}))
-        return answers
+        built = build(text.parse(kernel), device.backend("CPU").target) if parents else None
+        return answers, [options(built, a) for a in parents]
 
     def time(
         self, kernel: str, variables: dict, file: str, best: float, cold: bool = False
@@ -326,7 +336,7 @@ def test_a_search_gives_a_result_and_its_journal_all_that_was_tried(tmp_path: Pa
     assert len(Journal(path).entries) == len(lines) - 2
     searched(again, Journal(path), kernels.row_sum(96, 96), most=1)
     known = {json.loads(line)["actions"] for line in lines[1:-1]}
-    assert len([actions for actions in again.asked if actions not in known]) <= 4
+    assert len(set(again.asked) - known) <= 4  # a batch
 
 
 def test_the_journal_of_another_version_is_begun_anew(tmp_path: Path) -> None:

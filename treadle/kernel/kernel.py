@@ -263,8 +263,8 @@ class Kernel:
         return {}
 
     @cached_property
-    def _memo(self) -> dict[tuple[Node, int], Node]:
-        return {}
+    def _moved(self) -> list[tuple[Node, Node]]:
+        return list(self.values.items())
 
     def over_ranges(self, root: Node) -> Node:
         """An expression of a statement, over the nodes of ranges that have leaves. Addresses must
@@ -275,7 +275,9 @@ class Kernel:
     def over_leaves(self, root: Node) -> Node:
         """An expression of a statement, over the nodes of leaves."""
         root = self.over_ranges(root)
-        return index.substitute(root, self.values, self._memo) if self.values else root
+        free = root.free
+        moved = tuple([pair for pair in self._moved if pair[0].free & free])
+        return _substituted(root, moved) if moved else root
 
     def fresh_numbers(self) -> Iterator[int]:
         """Numbers that no leaf and no range has."""
@@ -307,13 +309,19 @@ class Kernel:
         def rank(name: str) -> int:
             return KINDS.index(self.leaves[name].kind)
 
-        statements = tuple(
-            replace(s, order=tuple(sorted(s.order, key=rank))) for s in self.statements
-        )
+        orders = [tuple(sorted(s.order, key=rank)) for s in self.statements]
+        if all(s.order == order for s, order in zip(self.statements, orders)):
+            return self
+        statements = tuple(replace(s, order=o) for s, o in zip(self.statements, orders))
         return replace(self, statements=statements)
 
     def __str__(self) -> str:
         return show_kernel(self)
+
+
+@lru_cache(maxsize=4096)  # an action changes few ranges: what depends on the others stays
+def _substituted(root: Node, pairs: tuple[tuple[Node, Node], ...]) -> Node:
+    return index.substitute(root, dict(pairs))
 
 
 def _ranges_only(mapping: dict[Node, int]) -> dict[Node, int]:

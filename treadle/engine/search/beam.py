@@ -1,161 +1,162 @@
-"""The order in which candidates are tried.
+"""The order in which lists are tried.
 
-Each round makes the neighbours of the best lists, guesses their times, and measures the most
-promising ones, a batch at a time. A guess is the cost of `cost.py`, corrected by what the list that
-it came from was measured to take beside its own cost; so the model's faults that a family of lists
-shares do not matter. Neighbours of lists that were only guessed are made too: a step that gains
-nothing alone is passed over on the way to one that does. What is guessed to be many times slower
-than another list is not run.
+Each round measures the most promising lists, a batch at a time, and makes the neighbours of the
+best ones meanwhile. A guess is the cost of `cost.py`, corrected by what lists of the same family
+were measured to take beside their cost; so the faults of the model that a family shares do not
+matter, and half of a batch are families of their own. Neighbours of lists that were only guessed
+are made too: a step that gains nothing alone is passed over on the way to one that does. What is
+guessed to be many times slower than another list is not run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from math import inf
+from statistics import median
 
-from treadle.engine.search.cost import Cost, estimate
-from treadle.engine.search.moves import Candidate, neighbours, start
+from treadle.engine.search.options import Option, beginning
 from treadle.kernel.actions import Action
-from treadle.kernel.kernel import Kernel, ScheduleError
+from treadle.kernel.kernel import Kernel
 
-MOST_LINES = 2000  # of code, about: more is not compiled
-MOST_SPILLED = 2  # accumulators without a register
-ROUNDS_WITHOUT_GAIN = 16
+ROUNDS_WITHOUT_GAIN = 16  # at least; as many more as it took to find the best
 GAIN = 0.99  # a new best must take less than this part of the old
-AHEAD = 2  # lists only guessed whose neighbours are made, in a round
 SLOWER = 4.0  # what is guessed to take so many times the best is not measured
-CYCLE = 1 / 3e9  # seconds, until something is measured
 
-# seconds of each candidate of a batch, None for one that failed; the best time so far
-Measure = Callable[[Sequence[Candidate], float], Sequence[float | None]]
+# seconds of each list of a batch, None for one that failed, and the neighbours of each of the
+# others; given the best time so far
+Work = Callable[
+    [Sequence[str], Sequence[str], float], tuple[Sequence[float | None], Sequence[Sequence[Option]]]
+]
 
 
-@dataclass
+@dataclass(eq=False)
 class Found:
-    """A list on the way: its cost, what it is guessed or was measured to take (in seconds; None if
-    it was not measured), and whether its neighbours were made."""
+    """A list on the way: where it came from, what it was measured to take (in seconds; None if it
+    was not measured), and whether its neighbours were made."""
 
-    candidate: Candidate
-    cost: Cost
-    guess: float
+    option: Option
+    parent: Found | None
     seconds: float | None = None
     expanded: bool = False
+
+    @property
+    def pace(self) -> float:
+        """Seconds that it was measured to take for each cycle that it should."""
+        return (self.seconds or 0.0) / self.option.cost.cycles
 
 
 @dataclass
 class Beam:
-    """A search. width: lists that are pursued at once. batch: candidates measured at a time.
-    out_of_time: asked between batches."""
+    """A search. width: lists whose neighbours are made at once. batch: lists measured at a time.
+    out_of_time: asked between rounds."""
 
     kernel: Kernel
-    measure: Measure
+    work: Work
     width: int = 4
     batch: int = 8
     out_of_time: Callable[[], bool] = lambda: False
     known: dict[str, Found] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
+    paces: dict[str, list[float]] = field(default_factory=dict)  # of each family
 
     def run(self, starts: Iterable[Sequence[Action]]) -> list[Found]:
         """Searches from these lists until nothing is gained any more, or the time is over. Returns
         what was measured, the fastest first."""
         for actions in starts:
-            self._add(start(self.kernel, actions), per_cycle=CYCLE)
-        began = list(self.known.values())
-        self._look_ahead()
-        least = min((found.guess for found in self.known.values()), default=0.0)
-        self._try([found for found in began if found.guess <= SLOWER * least])
-        if not self.measured():
-            self._try(self._chosen())
-        if not self.measured():  # nothing that promised more can be run
-            self._try([found for found in began if found.candidate.text in self.known])
-        idle = 0
-        while idle < ROUNDS_WITHOUT_GAIN and self.known and not self.out_of_time():
+            self._add(beginning(self.kernel, actions), None)
+        self._round([], list(self.known.values()))
+        rounds, gained = 0, 0
+        while rounds - gained < ROUNDS_WITHOUT_GAIN + gained and not self.out_of_time():
             before = self.best
-            grown = self._grow()
-            chosen = self._chosen()
-            if not chosen and not grown:
+            guesses = self._guesses()
+            batch, parents = self._chosen(guesses), self._parents(guesses)
+            if not batch and not parents:
                 break
-            self._try(chosen)
-            idle = 0 if self.best < before * GAIN else idle + 1
+            self._round(batch, parents)
+            rounds += 1
+            if self.best < before * GAIN:
+                gained = rounds
         return self.measured()
 
     @property
     def best(self) -> float:
         """The least seconds so far."""
-        return min((f.seconds for f in self.known.values() if f.seconds), default=float("inf"))
+        return min((f.seconds for f in self.known.values() if f.seconds), default=inf)
 
     def measured(self) -> list[Found]:
         """What was measured, the fastest first."""
         found = [f for f in self.known.values() if f.seconds is not None]
         return sorted(found, key=lambda f: f.seconds or 0.0)
 
-    # ---- a round ---------------------------------------------------------------------------------
-    def _grow(self) -> bool:
-        """Makes the neighbours of the best lists; False if all of them were made before."""
-        grown = False
-        beam = self.measured()[: self.width]
-        for found in [f for f in beam if not f.expanded][: max(1, self.width // 2)]:
-            self._expand(found)
-            grown = True
-        return self._look_ahead() or grown
+    # ---- what is promising -----------------------------------------------------------------------
+    def _guesses(self) -> list[tuple[float, Found]]:
+        """What was not measured, with the seconds that it is guessed to take; the least first."""
+        paces = {family: sum(found) / len(found) for family, found in self.paces.items()}
+        usual = median(paces.values()) if paces else 1.0
+        waiting = [f for f in self.known.values() if f.seconds is None]
+        guessed = [(f.option.cost.cycles * self._pace(f, paces, usual), f) for f in waiting]
+        return sorted(guessed, key=lambda pair: pair[0])
 
-    def _look_ahead(self) -> bool:
-        """Makes the neighbours of the most promising lists that are only guessed."""
-        grown = False
-        for _ in range(AHEAD):
-            waiting = (f for f in self.known.values() if f.seconds is None and not f.expanded)
-            ahead = min(waiting, key=lambda f: f.guess, default=None)
-            if ahead is None or ahead.guess > self.best or self.out_of_time():
-                break
-            self._expand(ahead)
-            grown = True
-        return grown
+    def _pace(self, found: Found, paces: dict[str, float], usual: float) -> float:
+        """By what a list's cost is multiplied: the pace of the list that it came from, if that is
+        of the same family; else of its family; else of the family that it came from, and so on."""
+        parent = found.parent
+        if parent is not None and parent.seconds and parent.option.family == found.option.family:
+            return parent.pace
+        older: Found | None = found
+        while older is not None:
+            if older.option.family in paces:
+                return paces[older.option.family]
+            older = older.parent
+        return usual
 
-    def _expand(self, found: Found) -> None:
-        found.expanded = True
-        per_cycle = (found.seconds or found.guess) / found.cost.cycles
-        for candidate in neighbours(self.kernel, found.candidate):
-            self._add(candidate, per_cycle)
-
-    def _add(self, candidate: Candidate, per_cycle: float) -> None:
-        text = candidate.text
-        if text in self.failed:
-            return
-        try:
-            old = self.known.get(text)
-            cost = estimate(candidate.kernel) if old is None else old.cost
-        except ScheduleError:
-            self.failed.add(text)
-            return
-        if cost.lines > MOST_LINES or cost.spilled > MOST_SPILLED:
-            self.failed.add(text)
-            return
-        guess = cost.cycles * per_cycle
-        if old is None:
-            self.known[text] = Found(candidate, cost, guess)
-        elif old.seconds is None:
-            old.guess = min(old.guess, guess)
-
-    def _chosen(self) -> list[Found]:
-        """What is measured next: the most promising list of each kind of step, for half of the
-        batch, then whatever is most promising."""
-        unknown = [f for f in self.known.values() if f.seconds is None]
-        least = min([self.best, *(found.guess for found in unknown)])
-        near = (found for found in unknown if found.guess <= SLOWER * least)
-        waiting = sorted(near, key=lambda found: found.guess)
-        of_kind: dict[str, Found] = {}
-        for found in waiting:
-            of_kind.setdefault(found.candidate.step, found)
-        varied = sorted(of_kind.values(), key=lambda f: f.guess)[: self.batch // 2]
-        rest = [f for f in waiting if f not in varied]
+    def _chosen(self, guesses: Sequence[tuple[float, Found]]) -> list[Found]:
+        """What is measured next: the most promising list of each family, for half of the batch,
+        then whatever is most promising."""
+        least = min([self.best, *(guess for guess, _ in guesses[:1])])
+        near = [found for guess, found in guesses if guess <= SLOWER * least]
+        varied = list(_one_of_each(near))[: self.batch // 2]
+        rest = [found for found in near if found not in varied]
         return [*varied, *rest[: self.batch - len(varied)]]
 
-    def _try(self, batch: list[Found]) -> None:
-        times = self.measure([found.candidate for found in batch], self.best)
+    def _parents(self, guesses: Sequence[tuple[float, Found]]) -> list[Found]:
+        """The lists whose neighbours are made next, half as many as the beam is wide: the best one
+        of those measured, and families of their own that are guessed to be better. Where there are
+        none any more, the beam begins anew from the best list of each other family."""
+        measured = [f for f in self.measured() if not f.expanded]
+        beam = [f for f in self.measured()[: self.width] if not f.expanded]
+        ahead = (f for guess, f in guesses if not f.expanded and guess <= self.best)
+        wanted = dict.fromkeys([*beam[:1], *_one_of_each(ahead), *beam, *_one_of_each(measured)])
+        return list(islice(wanted, max(2, self.width // 2)))
+
+    # ---- a round ---------------------------------------------------------------------------------
+    def _round(self, batch: Sequence[Found], parents: Sequence[Found]) -> None:
+        """Measures a batch, and makes neighbours."""
+        lists = [found.option.actions for found in batch]
+        times, grown = self.work(lists, [found.option.actions for found in parents], self.best)
         for found, seconds in zip(batch, times, strict=True):
+            found.seconds = seconds
             if seconds is None:
-                text = found.candidate.text
-                self.failed.add(text)
-                self.known.pop(text, None)
+                self.failed.add(found.option.actions)
+                self.known.pop(found.option.actions, None)
             else:
-                found.seconds = seconds
+                self.paces.setdefault(found.option.family, []).append(found.pace)
+        for parent, near in zip(parents, grown, strict=True):
+            parent.expanded = True
+            for option in near:
+                self._add(option, parent)
+
+    def _add(self, option: Option, parent: Found | None) -> None:
+        if option.actions not in self.failed:
+            self.known.setdefault(option.actions, Found(option, parent))
+
+
+def _one_of_each(lists: Iterable[Found]) -> Iterator[Found]:
+    """The first list of each family."""
+    seen: set[str] = set()
+    for found in lists:
+        if found.option.family not in seen:
+            seen.add(found.option.family)
+            yield found

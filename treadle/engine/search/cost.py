@@ -3,12 +3,15 @@
 A model of loops over registers and caches, good enough to say which candidates are worth measuring.
 Per statement, and per depth of its loops:
 
-    operations    two units of 32 bytes; what does not move with a loop is done outside of it
+    operations    as many vectors a cycle as the target has units for; what does not move with a
+                  loop is done outside of it
     chains        an accumulator takes a new term every 4 cycles
     registers     accumulators beyond those that there are go to memory and come back
-    accesses      two loads and one store of 32 bytes a cycle; at a stride each lane is one
+    accesses      two loads and one store a cycle; at a stride each lane is one
+    instructions  six a cycle, those of the loop too; what follows a loop begins late
     caches        the bytes that come from beyond a cache: what is touched inside the outermost loop
-                  whose data fit it, times the loops around that one
+                  whose data fit it, times the loops around that one; a line that is stored to is
+                  read first, unless the store goes past the caches
 
 Constants are of the order of today's processors; nothing here is exact, and what is measured
 decides.
@@ -24,22 +27,26 @@ from treadle.ir import index, ops
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.node import Node, toposort
 from treadle.kernel.analysis import WEIGHTS
-from treadle.kernel.kernel import INSIDE, Extent, Kernel, Leaf, Stmt, loads
+from treadle.kernel.kernel import INSIDE, Extent, Kernel, Leaf, Stmt, exact, loads, memory_name
 from treadle.kernel.layout import buffer_offset, layouts
 
 LATENCY = 4  # cycles until an accumulator takes the next term
-LOOP = 1.5  # cycles of a loop beside its body
-UNIT = 32  # bytes that a unit computes, loads or stores in a cycle
+ISSUED = 6  # instructions that begin in a cycle
+LOOP = 2  # instructions of a loop beside its body
+LEAVE = 8.0  # cycles until what follows a loop is under way
+UNIT = 32  # bytes: two such units compute where registers are short, one for each product else
 OPERAND = 0.05  # cycles of an access beside its unit: addresses, lines that collide
+MASKED = 1.5  # times as long for a tile that is masked
 LINE_OF_CODE = 20.0  # cycles: code is compiled and fetched once
 LINE = 64  # bytes
 # bytes a cycle that one core gets from beyond its first, its second and the last cache
-BANDWIDTH = (32.0, 14.0, 7.0)
+BANDWIDTH = (32.0, 6.0, 4.0)
+UNASKED = 1.15  # times as long for what nothing asked for ahead, from beyond the second cache
 FAR = 4096  # bytes: rows so far apart are on pages of their own
-FAR_LINE = 2.5  # cycles for a line on a page of its own, from beyond a cache
+FAR_LINE = (4.0, 40.0, 60.0)  # cycles for a line on a page of its own, likewise
 FAR_ROW = 512  # bytes: what is shorter leaves most of its page alone
 PAGES = 64  # whose places the processor remembers
-SETS, WAYS = 64, 8  # of the first cache: rows at a power of 2 fall on few sets
+SETS = 64  # of the first cache: rows at a power of 2 fall on few of them
 TASK = 150  # cycles to claim a task
 PHASE = 4000  # cycles to begin a phase that runs on several threads
 ALONE = 3  # lines of code for a lane at a stride: its place, the access, its way into the vector
@@ -59,6 +66,7 @@ class Cost:
 class _Reach:
     """An access: how its flat offset moves with each leaf of the statement, in elements."""
 
+    buffer: str
     moves: Mapping[str, int]
     itemsize: int
     is_store: bool
@@ -69,20 +77,43 @@ class _Reach:
         return prod(_size(n.extent) for n in leaves if self.moves.get(n.name, 0))
 
 
+@dataclass(frozen=True)
+class _Touched:
+    """What is touched in some loops. bytes: of whole lines. crowded: one of so many sets of the
+    first cache has room for them. far: whether the lines are on pages of their own."""
+
+    bytes: float
+    crowded: int
+    far: bool
+
+    def held(self, level: int) -> float:
+        """The bytes of a cache that this takes up. Beyond the first, pages lie where they may."""
+        return self.bytes * self.crowded if level == 0 else self.bytes
+
+    def cycles(self, level: int) -> float:
+        """Until the lines are there, from beyond a cache."""
+        lines = self.bytes / LINE
+        return lines * FAR_LINE[level] if self.far else self.bytes / BANDWIDTH[level]
+
+
 def estimate(kernel: Kernel) -> Cost:
     """The cost of a kernel as it is scheduled."""
     cycles = lines = 0.0
     spilled = 0
     phases: dict[tuple[str, ...], None] = {}
+    near: set[tuple[float, str, tuple[str, ...]]] = set()
     for statement in kernel.statements:
         own = _Statement(kernel, statement)
         accesses = own.accesses()
-        cycles += own.cycles(accesses)
+        cycles += own.cycles(accesses, near)
         lines += own.lines([access for access, _ in accesses])
         spilled = max(spilled, own.spilled)
         tasks = tuple(n for n in statement.order if kernel.leaves[n].kind == "grid")
         phases[tasks] = None
-    cycles += LINE_OF_CODE * lines + PHASE * sum(bool(tasks) for tasks in phases)
+    for tasks in filter(None, phases):
+        count = prod(_size(kernel.leaves[name].extent) for name in tasks)
+        cycles += PHASE + TASK * -(-count // max(1, kernel.target.threads))
+    cycles += LINE_OF_CODE * lines
     return Cost(cycles, lines, spilled)
 
 
@@ -105,7 +136,8 @@ class _Statement:
         itemsize = statement.targets[0].dtype.itemsize
         width = kernel.target.vector_bytes // max(1, itemsize) or 1
         self.vectors = -(-_size(self.lane.extent) // width) if self.lane else 1
-        self.units = max(1, _size(self.lane.extent) * itemsize // UNIT) if self.lane else 1
+        units = 2 * UNIT // max(UNIT, kernel.target.vector_bytes)
+        self.begun = max(units, kernel.target.products)  # operations in a cycle
         self.spilled = 0
         self.nodes = toposort(tuple(kernel.over_leaves(root) for root in statement.roots))
         values = [kernel.over_leaves(value) for value in statement.values]
@@ -130,19 +162,20 @@ class _Statement:
         return max((d for d, n in enumerate(self.loops, start=1) if free & n.bit), default=0)
 
     def _written(self, free: int) -> float:
-        """How many values of it are written out in the body, in units: half registers, or single
-        numbers."""
+        """How many values of it are written out in the body: vectors, or single numbers."""
         count = prod(_size(n.extent) for n in self.unrolled if free & n.bit)
-        return count * (self.units if self.lane and free & self.lane.bit else 1)
+        return count * (self.vectors if self.lane and free & self.lane.bit else 1)
 
     # ---- cycles ----------------------------------------------------------------------------------
-    def cycles(self, accesses: Sequence[tuple[_Reach, int]]) -> float:
-        """Of the busiest thread. accesses: what `accesses()` gave."""
+    def cycles(
+        self, accesses: Sequence[tuple[_Reach, int]], near: set[tuple[float, str, tuple[str, ...]]]
+    ) -> float:
+        """Of the busiest thread. accesses: what `accesses()` gave; near: see `_memory`."""
         depths = len(self.loops)
         work = [0.0] * (depths + 1)
         reads = [0.0] * (depths + 1)
         writes = [0.0] * (depths + 1)
-        beside = [LOOP] * (depths + 1)
+        beside = [LEAVE] * depths + [0.0]
         for node in self.nodes:
             if node.op.kind == "alu" and node.dtype is not INDEX and node not in self.free:
                 weight = WEIGHTS.get(node.op.name, 1)
@@ -153,22 +186,26 @@ class _Statement:
         if self.statement.monoid is not None:
             work[-1] += self._written(everything) * len(self.statement.values)
             chain = self._chain()
-            spills = self._spills() * self.units // self.vectors
+            spills = self._spills()
             reads[-1] += spills
             writes[-1] += spills
         for access, depth in accesses:
-            beside[depth] += self._collisions(access)
             (writes if access.is_store else reads)[depth] += self._instructions(access)
             beside[depth] += OPERAND * access.copies(self.unrolled)
         total = 0.0
         for depth in range(depths + 1):
-            body = max(work[depth] / 2, reads[depth] / 2, writes[depth])
-            body = max(body, chain if depth == depths else 0.0) + beside[depth]
+            instructions = work[depth] + reads[depth] + writes[depth] + LOOP
+            body = max(work[depth] / self.begun, reads[depth] / 2, writes[depth])
+            body = max(body, chain if depth == depths else 0.0, instructions / ISSUED)
+            body = body * (MASKED if depth == depths and self._masked() else 1.0) + beside[depth]
             total += self._trips(depth) * body
-        memory = self._memory([access for access, _ in accesses])
-        tasks = prod(_size(n.extent) for n in self.loops if n.kind == "grid")
-        threads = max(1, self.kernel.target.threads)
-        return max(total, memory) + 0.3 * min(total, memory) + TASK * (-(-tasks // threads))
+        memory = self._memory([access for access, _ in accesses], near)
+        return max(total, memory) + 0.3 * min(total, memory)
+
+    def _masked(self) -> bool:
+        """Whether each of the copies that are written out asks whether it counts."""
+        owners = [self.kernel.range_of[n.name] for n in self.unrolled]
+        return any(o.tail == "mask" and not exact(self.kernel, o) for o in owners)
 
     def _accumulators(self) -> int:
         """Accumulators of the body: one for each result, and each part of a reduction that keeps
@@ -203,7 +240,7 @@ class _Statement:
         return any(name not in self.statement.reduced for name in inner)
 
     def _instructions(self, access: _Reach) -> float:
-        """Loads or stores in the body, in units."""
+        """Loads or stores in the body."""
         count = float(access.copies(self.unrolled))
         if self.lane is None:
             return count
@@ -211,18 +248,8 @@ class _Statement:
         if step == 0:
             return count
         if step == 1:
-            return count * self.units
+            return count * self.vectors
         return count * _size(self.lane.extent) * 1.5
-
-    def _collisions(self, access: _Reach) -> float:
-        """Cycles of the body for rows that push each other out of the first cache."""
-        for leaf in self.unrolled:
-            stride = abs(access.moves.get(leaf.name, 0)) * access.itemsize
-            if stride >= LINE and stride % LINE == 0:
-                ways = SETS // gcd(SETS, stride // LINE) * WAYS
-                if _size(leaf.extent) > ways // 2:  # the other half is for what else is read
-                    return access.copies(self.unrolled) * LINE / BANDWIDTH[1]
-        return 0.0
 
     # ---- memory ----------------------------------------------------------------------------------
     def accesses(self) -> list[tuple[_Reach, int]]:
@@ -260,44 +287,66 @@ class _Statement:
             if offset.free & leaf.bit:
                 step = index.coefficient(offset, leaf.node)
                 moves[leaf.name] = step if isinstance(step, int) and step else FAR
-        return _Reach(moves, buffer.dtype.itemsize, is_store, scratch)
+        return _Reach(memory_name(buffer), moves, buffer.dtype.itemsize, is_store, scratch)
 
-    def _memory(self, accesses: list[_Reach]) -> float:
-        """Cycles in which bytes come from beyond the caches."""
+    def _memory(
+        self, accesses: list[_Reach], near: set[tuple[float, str, tuple[str, ...]]]
+    ) -> float:
+        """Cycles in which bytes come from beyond the caches. near: which cache holds what of which
+        buffer in an iteration of which loops already, since a statement before read or wrote it."""
         total = 0.0
         depths = range(len(self.loops), -1, -1)
         touched = {d: [self._touched(a, d) for a in accesses] for d in depths}
-        for capacity, rate in zip(self.kernel.target.cache_bytes, BANDWIDTH):
-            fitting = len(self.loops)
-            for depth in depths:
-                if sum(size for size, _ in touched[depth]) > capacity:
-                    break
-                fitting = depth
+        for level, capacity in enumerate(self.kernel.target.cache_bytes[: len(BANDWIDTH)]):
+            held = [d for d in depths if sum(t.held(level) for t in touched[d]) <= capacity]
+            fitting = min(held, default=len(self.loops))
             if fitting == 0:
                 break
-            for access, (size, far) in zip(accesses, touched[fitting]):
+            inside = tuple(n.name for n in self.loops[:fitting])
+            around = self.loops[fitting - 1]
+            for access, touch in zip(accesses, touched[fitting]):
                 times = self._trips(fitting)
-                around = self.loops[fitting - 1]
-                if not access.moves.get(around.name, 0) and around.kind == "loop":
-                    times /= _size(around.extent)  # it is still there
-                lines = size / LINE
-                total += times * (lines * FAR_LINE if far else size / rate)
+                if held:  # what the iteration before touched is still there
+                    step = abs(access.moves.get(around.name, 0)) * access.itemsize
+                    times *= max(1 / _size(around.extent), min(1.0, step / LINE))
+                place = (capacity, access.buffer, inside)
+                came = place not in near  # else only what was stored goes back
+                near.add(place)
+                ways = self._ways(access, came, beyond=level > 0)
+                total += max(1.0, times) * ways * touch.cycles(level)
         return total
 
-    def _touched(self, access: _Reach, depth: int) -> tuple[float, bool]:
-        """The bytes of the lines that an access touches in the loops inside a depth, and whether
-        these are on pages of their own."""
+    def _ways(self, access: _Reach, came: bool, beyond: bool) -> float:
+        """How often the bytes of an access go over the way between two caches. came: they were not
+        there before; beyond: it is one beyond the second cache."""
+        if access.is_store:
+            return came + (1.0 if beyond and self.statement.hint is None else 0.0)
+        asked = any(buffer == access.buffer for buffer, *_ in self.statement.prefetch)
+        return came * (UNASKED if beyond and not asked else 1.0)
+
+    def _touched(self, access: _Reach, depth: int) -> _Touched:
+        """What an access touches in the loops inside a depth."""
         tile = [*self.unrolled, *([self.lane] if self.lane else ())]
         inner = [n for n in (*self.loops[depth:], *tile) if access.moves.get(n.name, 0)]
-        elements = prod(_size(n.extent) for n in inner)
         if not inner:
-            return float(LINE), False
-        step = min(abs(access.moves[n.name]) for n in inner)
-        apart = min(LINE, step * access.itemsize)
-        row = prod(_size(n.extent) for n in inner if abs(access.moves[n.name]) < FAR // 4)
-        pages = elements / max(1, row)
-        far = pages > PAGES and row * access.itemsize < FAR_ROW and not access.is_scratch
-        return float(max(LINE, elements * apart)), far
+            return _Touched(float(LINE), 1, far=False)
+        steps = [abs(access.moves[n.name]) for n in inner]
+        apart = min(LINE, min(steps) * access.itemsize)
+        size = float(max(LINE, prod(_size(n.extent) for n in inner) * apart))
+        strides = [step * access.itemsize // LINE for step in steps]
+        whole = prod(_size(n.extent) for n, stride in zip(inner, strides) if stride <= 1)
+        crowded = gcd(SETS, *(n for n in strides if n > 1)) // max(1, whole * apart // LINE)
+        distant = any(stride > 1 for stride in strides)
+        far = not access.is_scratch and self._is_far(access, self.loops[max(0, depth - 1) :])
+        return _Touched(size, max(1, crowded) if distant else 1, far)
+
+    def _is_far(self, access: _Reach, loops: Sequence[Leaf]) -> bool:
+        """Whether an access walks in these loops over many pages, a few lines of each."""
+        tile = [*self.unrolled, *([self.lane] if self.lane else ())]
+        moving = [n for n in (*loops, *tile) if access.moves.get(n.name, 0)]
+        row = prod(_size(n.extent) for n in moving if abs(access.moves[n.name]) < FAR // 4)
+        pages = prod(_size(n.extent) for n in moving) / row
+        return pages > PAGES and row * access.itemsize < FAR_ROW
 
     # ---- code ------------------------------------------------------------------------------------
     def lines(self, accesses: Sequence[_Reach]) -> float:

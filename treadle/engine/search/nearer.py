@@ -188,26 +188,28 @@ def detached(kernel: Kernel) -> Steps:
                 own = f"{name}{along}"
                 others = tuple(f"{name}{n}" for n in dict.fromkeys(tiled) if n != along)
                 order: Actions = [Reorder((*others, own))] if others else []
-                for lanes in (16, 8, 4):
+                yield [detach, *order, vector(own)]
+                for lanes in (16, 4):
                     split = Split(own, f"{own}o", ((f"{own}v", lanes),))
                     yield [detach, *order, split, vector(f"{own}v")]
-                    yield [detach, *order, vector(own)]
 
 
-def _moved(kernel: Kernel) -> int:
-    """Bytes of all buffers of the call."""
+def _stays_nowhere(kernel: Kernel) -> bool:
+    """Whether the buffers of the call are together larger than the second cache."""
+    caches = kernel.target.cache_bytes
     buffers = {
         node
         for s in kernel.statements
         for node in (*s.targets, *(load.src[0] for load in loads(s)))
         if isinstance(node.arg[0], int)
     }
-    return sum(n.dtype.itemsize * upper(index.product(n.shape)) for n in buffers)
+    size = sum(n.dtype.itemsize * upper(index.product(n.shape)) for n in buffers)
+    return bool(size > caches[min(1, len(caches) - 1)])
 
 
 def hinted(kernel: Kernel) -> Steps:
     """Stores past the caches; partial tiles otherwise."""
-    large = _moved(kernel) > kernel.target.cache_bytes[-1] // 2
+    large = _stays_nowhere(kernel)
     for statement in kernel.statements:
         if large and statement.is_store and statement.hint is None and statement.monoid is None:
             yield [Hint(statement.name, "nontemporal")]
@@ -220,11 +222,7 @@ def hinted(kernel: Kernel) -> Steps:
 
 def asked_ahead(kernel: Kernel) -> Steps:
     """Memory asked for before it is read."""
-    caches = kernel.target.cache_bytes
-    if (
-        "prefetch" not in kernel.target.intrinsics
-        or _moved(kernel) <= caches[min(1, len(caches) - 1)]
-    ):
+    if "prefetch" not in kernel.target.intrinsics or not _stays_nowhere(kernel):
         return
     for statement in kernel.statements:
         buffers = {load.src[0].arg[0] for load in loads(statement)}
@@ -233,7 +231,7 @@ def asked_ahead(kernel: Kernel) -> Steps:
         for buffer in sorted(f"arg{b}" for b in buffers if isinstance(b, int)):
             for leaf in loops[-2:]:
                 if (buffer, leaf) not in wished:
-                    yield from ([Prefetch(buffer, statement.name, leaf, n)] for n in AHEAD)
+                    yield [Prefetch(buffer, statement.name, leaf, AHEAD[1])]
 
 
 def users(kernel: Kernel, name: str) -> list[Stmt]:

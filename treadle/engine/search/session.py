@@ -20,7 +20,8 @@ from treadle.engine import device as devices
 from treadle.engine import disk, tuned
 from treadle.engine.search.beam import Beam, Found
 from treadle.engine.search.journal import Entry, Journal
-from treadle.engine.search.moves import Candidate, start
+from treadle.engine.search.moves import start
+from treadle.engine.search.options import Option
 from treadle.engine.search.progress import Progress
 from treadle.engine.search.workers import Workers
 from treadle.events import emit
@@ -30,7 +31,7 @@ from treadle.kernel import pipeline
 from treadle.kernel.actions import Action
 from treadle.kernel.build import build
 from treadle.kernel.kernel import Kernel, ScheduleError
-from treadle.kernel.schedule_text import parse_actions
+from treadle.kernel.schedule_text import parse_actions, show_actions
 
 FINALISTS = 4
 FINAL_ROUNDS = 3
@@ -77,16 +78,16 @@ class Search:
             raise NotSearched(f"{self.backend.target.name} is no device with loops to schedule")
         built = build(self.node, self.backend.target)
         chosen = pipeline.lower(self.node, self.backend.target, "kernel").actions
-        reference = start(built, chosen)
-        if self.measure([reference], inf)[0] is None:
-            entry = self.journal.known(self.of, reference.text)
+        reference = show_actions(chosen)
+        if self.work([reference], [], inf)[0][0] is None:
+            entry = self.journal.known(self.of, reference)
             raise NotSearched(entry.why if entry is not None else "it cannot be run")
         return self._decide(reference, self.explore(built, self._starts(built, chosen)))
 
     def explore(self, built: Kernel, starts: Sequence[Sequence[Action]]) -> list[Found]:
         """What was measured on the way from these lists, the fastest first."""
         batch = max(4, 2 * self.width)
-        return Beam(built, self.measure, self.width, batch, self.out_of_time).run(starts)
+        return Beam(built, self.work, self.width, batch, self.out_of_time).run(starts)
 
     def _starts(self, built: Kernel, chosen: tuple[Action, ...]) -> list[Sequence[Action]]:
         if self.starts is not None:
@@ -112,18 +113,16 @@ class Search:
         """Whether the time for trying candidates is over."""
         return self.passed() > BEAM_SHARE * self.seconds
 
-    def measure(self, batch: Sequence[Candidate], best: float) -> list[float | None]:
-        """Seconds of each candidate, None for those that failed: from the journal, or now."""
-        times: dict[str, float | None] = {}
-        new = []
-        for candidate in batch:
-            entry = self.journal.known(self.of, candidate.text)
-            if entry is None:
-                new.append(candidate.text)
-            else:
-                times[candidate.text] = entry.seconds
+    def work(
+        self, lists: Sequence[str], parents: Sequence[str], best: float
+    ) -> tuple[list[float | None], list[list[Option]]]:
+        """Seconds of each list, None for those that failed: from the journal, or measured now; and
+        the neighbours of the parents."""
+        entries = {actions: self.journal.known(self.of, actions) for actions in lists}
+        times = {actions: e.seconds for actions, e in entries.items() if e is not None}
+        new = [actions for actions in lists if actions not in times]
         best = min([best, *(seconds for seconds in times.values() if seconds)])
-        compiled = self.workers.compile(self.text, new) if new else []
+        compiled, near = self.workers.prepare(self.text, new, parents)
         for actions, (file, answer) in zip(new, compiled, strict=True):
             if "failed" not in answer and self.out_of_time() and best < inf:
                 times[actions] = None  # not tried, and not noted as failed
@@ -145,13 +144,13 @@ class Search:
                 )
             )
             self.watch(self.passed(), best, self.tried)
-        return [times[candidate.text] for candidate in batch]
+        return [times[actions] for actions in lists], near
 
-    def _decide(self, reference: Candidate, found: Sequence[Found]) -> tuned.Result:
+    def _decide(self, reference: str, found: Sequence[Found]) -> tuned.Result:
         """Measures the fastest and the heuristic's again, in turns, and takes the best."""
-        lists = [f.candidate.text for f in found[:FINALISTS]]
-        lists = list(dict.fromkeys([reference.text, *lists]))
-        compiled = self.workers.compile(self.text, lists)
+        lists = [f.option.actions for f in found[:FINALISTS]]
+        lists = list(dict.fromkeys([reference, *lists]))
+        compiled, _ = self.workers.prepare(self.text, lists)
         warm = dict.fromkeys(lists, inf)
         cold = dict.fromkeys(lists, inf)
         checks: dict[str, str] = {}
@@ -165,12 +164,12 @@ class Search:
                 cold[actions] = min(cold[actions], answer["cold_seconds"])
                 checks[actions] = answer["check"]
         scores = {actions: (warm[actions] + cold[actions]) / 2 for actions in lists}
-        usual = scores[reference.text]
+        usual = scores[reference]
         if usual == inf:
             raise NotSearched("the heuristic's schedule failed when it was measured again")
         best = min(lists, key=scores.__getitem__)
         if scores[best] > WORTH_IT * usual:
-            best = reference.text
+            best = reference
         return tuned.Result(self.text, self.target, best, scores[best], usual, checks[best])
 
 

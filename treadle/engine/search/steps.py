@@ -48,10 +48,10 @@ from treadle.kernel.retile import Fission
 from treadle.kernel.sieve import sieves
 from treadle.kernel.trim import Trim
 
-UNROLL = (2, 3, 4, 6, 8, 12)  # steps that are written out
+UNROLL = (2, 4, 8)  # steps that are written out; others are a change away
 MOST_STEPS = 16  # of a whole range that is written out
-TILES = ((8, 3), (6, 4), (4, 4), (8, 2), (4, 2), (12, 2), (3, 3), (7, 2))  # rows, columns
-PANELS = ((6, 4), (8, 3), (12, 2), (4, 4), (4, 2))  # rows, vectors
+TILES = ((8, 2), (6, 4), (4, 4), (3, 3))  # rows, columns
+PANELS = ((6, 4), (8, 3), (12, 2), (4, 4))  # rows, vectors
 BLOCKS = (32, 128, 512)  # points of a block
 TASKS = (1, 2, 4, 8, 32)  # tasks for each thread, about
 BOUNDS = (16, 64)  # points to which the end of a loop is rounded
@@ -119,28 +119,28 @@ def _lanes(kernel: Kernel) -> Steps:
     for leaves in _alike(kernel):
         if any(kernel.step(leaf.name) != 1 for leaf in leaves):
             continue
-        for lanes in _widths(kernel, leaves):
-            actions, names = _cut_all(kernel, leaves, "v", lanes)
-            if not names:
-                continue
-            step: list[Action] = [*actions, vector(*names)]
-            yield step
-            extent = leaves[0].extent
-            if not isinstance(extent, int) or extent % lanes:
-                yield [*step, *(Tail(name, "mask") for name in names)]
-            if len(leaves) == 1:
-                yield from ([*packing, *step] for packing in packings(kernel, leaves[0], lanes))
+        lanes = _width(kernel, leaves)
+        actions, names = _cut_all(kernel, leaves, "v", lanes)
+        if lanes < 2 or not names:
+            continue
+        step: list[Action] = [*actions, vector(*names)]
+        yield step
+        extent = leaves[0].extent
+        if not isinstance(extent, int) or extent % lanes:
+            yield [*step, *(Tail(name, "mask") for name in names)]
+        if len(leaves) == 1:
+            yield from ([*packing, *step] for packing in packings(kernel, leaves[0], lanes))
 
 
-def _widths(kernel: Kernel, leaves: Sequence[Leaf]) -> list[int]:
-    """Lanes of a whole register, and of half a one."""
+def _width(kernel: Kernel, leaves: Sequence[Leaf]) -> int:
+    """Lanes of a whole register, or of the least part of one that takes the whole range."""
     found = [s for leaf in leaves for s in users(kernel, leaf.name)]
     narrowest = min((v.dtype.itemsize for s in found for v in s.values), default=4)
     whole = kernel.target.vector_bytes // max(4, narrowest)
     extent = min(upper(leaf.extent) for leaf in leaves)
     while whole // 2 >= extent:
         whole //= 2
-    return [n for n in (whole, whole // 2) if n >= 2]
+    return whole
 
 
 def _unrolled(kernel: Kernel) -> Steps:
@@ -152,10 +152,7 @@ def _unrolled(kernel: Kernel) -> Steps:
             actions, names = _cut_all(kernel, leaves, "u", count)
             if not names:
                 continue
-            old = [n.name for n in kernel.leaves.values() if n.kind == "unroll"]
             yield [*actions, unroll(*names)]
-            if old:
-                yield [*actions, unroll(*names, *old)]
             summed = [leaf.name for leaf in leaves if _reduced(kernel, leaf.name)]
             partial = [n for n, leaf in zip(names, leaves) if leaf.name in summed]
             if partial:
@@ -225,10 +222,11 @@ def _tasks(kernel: Kernel) -> Steps:
 
 
 def _pieces(kernel: Kernel, leaf: Leaf) -> list[int]:
+    """Points of a task, for some numbers of tasks: such that all are equal, if that is near."""
     extent = upper(leaf.extent)
     pieces = {-(-extent // (count * kernel.target.threads)) for count in TASKS}
-    even = {d for p in pieces for d in range(p // 2 + 1, p + 1) if extent % d == 0}
-    return sorted(p for p in pieces | even if 1 < p < extent)[-8:]
+    even = {p: [d for d in range(p // 2 + 1, p + 1) if extent % d == 0] or [p] for p in pieces}
+    return sorted(p for p in {divisors[-1] for divisors in even.values()} if 1 < p < extent)
 
 
 def _task_sums(kernel: Kernel, leaf: Leaf) -> Steps:

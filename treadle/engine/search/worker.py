@@ -1,9 +1,11 @@
-"""The process that compiles candidates, or runs and times them. It may crash, hang or be killed.
+"""The process that compiles candidates and makes their neighbours, or runs and times them. It may
+crash, hang or be killed.
 
 A first line {} says that it is there. Requests come as JSON, a line each, on the standard input,
 and are answered likewise:
 
     {"do": "compile", "kernel": text, "actions": text, "file": path}      -> {"lines": n}
+    {"do": "grow", "kernel": text, "actions": text}                       -> {"options": [..]}
     {"do": "time", "kernel": text, "variables": {}, "file": path, "best": seconds, "cold": false}
                                        -> {"seconds": s, "check": words, "cold_seconds": if asked}
 
@@ -26,22 +28,26 @@ from treadle import config
 from treadle.backend.base import Backend
 from treadle.engine import device as devices
 from treadle.engine.compile import Compiled, Compiler, from_json, launch_of, to_json
+from treadle.engine.search.options import options
 from treadle.engine.search.sample import Unknown
 from treadle.engine.search.trial import Trial, Wrong
 from treadle.ir import text
 from treadle.kernel import pipeline
-from treadle.kernel.kernel import ScheduleError
+from treadle.kernel.build import build
+from treadle.kernel.kernel import Kernel, ScheduleError
 
 MOST_CODE = 60_000  # lines that are given to the compiler
 
 
 class Desk:
-    """What a worker knows: its device, and the trial that it did last."""
+    """What a worker knows: its device, the kernel that it grew lists for, the trial that it did
+    last."""
 
     def __init__(self, device: str) -> None:
         self.device = device
         self.backend: Backend = devices.backend(device)
         self.plugin = devices.PLUGINS[device]
+        self.built: tuple[str, Kernel] | None = None
         self.last: tuple[str, Trial] | None = None
 
     # ---- requests --------------------------------------------------------------------------------
@@ -58,6 +64,14 @@ class Desk:
         compiled = Compiled(tuple(launch_of(f, chunks) for f, chunks in pairs), lowered.scratch)
         Path(request["file"]).write_bytes(to_json("", compiled) + b"\n" + code)
         return {"lines": lines}
+
+    def grow(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The lists one step away from a list, with what they would cost."""
+        if self.built is None or self.built[0] != request["kernel"]:
+            kernel = text.parse(request["kernel"])
+            self.built = request["kernel"], build(kernel, self.backend.target)
+        near = options(self.built[1], request["actions"])
+        return {"options": [option.to_json() for option in near]}
 
     def time(self, request: dict[str, Any]) -> dict[str, Any]:
         """Runs a candidate, checks it, and times it."""
@@ -88,6 +102,7 @@ def answer(desk: Desk, request: dict[str, Any]) -> dict[str, Any]:
     """What a request is answered with, whatever goes wrong."""
     work: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
         "compile": desk.compile,
+        "grow": desk.grow,
         "time": desk.time,
     }
     try:

@@ -1,9 +1,9 @@
 """The processes of a search, seen from outside: what they do is bounded in time, and may fail.
 
-Candidates are compiled by several processes at once. When all of a batch are compiled, one process
-times them, one after the other, and nothing else runs: it has the processors to itself, and as many
-threads as the kernel will have. A process that crashes or takes too long is replaced, and only the
-candidate that it was at is lost.
+Candidates are compiled by several processes at once, which make the neighbours of lists, too. When
+all of that is done, one process times the candidates, one after the other, and nothing else runs:
+it has the processors to itself, and as many threads as the kernel will have. A process that crashes
+or takes too long is replaced, and only the candidate that it was at is lost.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 
 import treadle.engine
 from treadle import host
+from treadle.engine.search.options import Option
 
 ROOT = Path(treadle.engine.__file__).resolve().parents[2]
 START_SECONDS = 60.0  # for a process to be there
@@ -150,24 +151,34 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def compile(self, kernel: str, lists: Sequence[str]) -> list[tuple[str, Answer]]:
-        """(file, answer) for each list of actions of a kernel's text."""
+    def prepare(
+        self, kernel: str, lists: Sequence[str], parents: Sequence[str] = ()
+    ) -> tuple[list[tuple[str, Answer]], list[list[Option]]]:
+        """(file, answer) for each list of actions of a kernel's text, compiled; and the neighbours
+        of each of the parents. Several processes share the work."""
+        files = [str(Path(self.folder.name, str(self.number + n))) for n in range(len(lists))]
+        self.number += len(lists)
+        requests = [{"do": "grow", "actions": actions} for actions in parents]
+        requests += [
+            {"do": "compile", "actions": actions, "file": file}
+            for actions, file in zip(lists, files, strict=True)
+        ]
         free: queue.Queue[Worker] = queue.Queue()
         for worker in self.compilers:
             free.put(worker)
-        files = [str(Path(self.folder.name, str(self.number + n))) for n in range(len(lists))]
-        self.number += len(lists)
 
-        def one(actions: str, file: str) -> Answer:
+        def one(request: Answer) -> Answer:
             worker = free.get()
-            request = {"do": "compile", "kernel": kernel, "actions": actions, "file": file}
             try:
-                return worker.ask(request, self.compile_seconds)
+                return worker.ask({**request, "kernel": kernel}, self.compile_seconds)
             finally:
                 free.put(worker)
 
         with ThreadPoolExecutor(len(self.compilers)) as pool:
-            return list(zip(files, pool.map(one, lists, files)))
+            answers = list(pool.map(one, requests))
+        grown, compiled = answers[: len(parents)], answers[len(parents) :]
+        near = [[Option.from_json(o) for o in answer.get("options", ())] for answer in grown]
+        return list(zip(files, compiled, strict=True)), near
 
     def time(
         self, kernel: str, variables: dict[str, int], file: str, best: float, cold: bool = False
