@@ -164,6 +164,24 @@ def test_a_convolution_has_channels_in_lanes() -> None:
     assert any(line.startswith("detach add0") for line in actions)
 
 
+def test_pixels_that_share_lines_make_tall_tiles() -> None:
+    """Two vectors of a panel are read for 14 pixels, not four for 4."""
+    actions = chosen(convolution(8, 32, 14, 64, 3, pad=1))
+    assert {"split j: jo | ju(2) | jv(16)", "split l: lo | lu(14)"} <= set(actions)
+
+
+@pytest.mark.parametrize(
+    ("batch", "second", "rows"), [(8, 2 << 20, 28), (8, 1 << 20, 14), (1, 2 << 20, 7)]
+)
+def test_a_large_image_is_copied_in_bands(batch: int, second: int, rows: int) -> None:
+    """As large as a quarter of the second cache and enough tasks allow, not row by row."""
+    target = replace(CPU, cache_bytes=(48 << 10, second, 105 << 20), threads=2)
+    root = convolution(batch, 64, 56, 64, 3, pad=1)
+    actions = show_actions(heuristic(build(root, target), target)).splitlines()
+    assert f"split k: kg | kr({rows})" in actions
+    assert "stage arg1 at kg as patch" in actions
+
+
 def test_panels_that_the_second_cache_does_not_hold_together_are_read_once_for_an_image() -> None:
     root = convolution(8, 256, 14, 256, 3, pad=1)
     for second, order in ((2 << 20, "reorder jo, k, lo"), (64 << 20, "reorder k, jo, lo")):

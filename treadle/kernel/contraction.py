@@ -32,7 +32,7 @@ from treadle.kernel.sieve import in_steps, is_limit
 from treadle.kernel.split_k import Cut, find_cut
 from treadle.kernel.tiles import SUM_BLOCK, by_rows, tile
 
-SPARE_REGISTERS = 2  # beside accumulators, one row of operands and one spread number
+SPARE_REGISTERS = 1  # beside accumulators, one row of operands and one spread number
 CONTIGUOUS = 0.2  # cycles to pack an element in its order
 KEPT = 0.5  # what it must save to pack an element once and keep it: it takes memory
 TRANSPOSED = 3.0  # cycles to pack an element against its order
@@ -163,6 +163,8 @@ def _outer_choice(
         reading = "long" if panel > plan.target.cache_bytes[1] // 4 else "near"
     else:
         reading = "far" if far else "near"
+    costs = _row_costs(plan, contraction, row) if cut is None else (None, 1.0, 0.0)
+    rows_packed, times_more, fetched = costs
     best = partial(
         _best_tile,
         _size(leaves[row].extent),
@@ -171,6 +173,7 @@ def _outer_choice(
         (width,) if extent % width == 0 or width < 8 else (width, width // 2),
         plan.target,
         times=times,
+        apart=1.0 if cut or rows_packed else _apart(plan, contraction, row),
     )
     tile = best(reading)
     cycles = tile.cycles
@@ -187,9 +190,7 @@ def _outer_choice(
         cycles *= ALONE
     elif any(guard_of(a) is not index.TRUE for a in moving):
         cycles *= GUARDED
-    rows_packed = None
     if cut is None:
-        rows_packed, times_more, fetched = _row_costs(plan, contraction, row)
         cycles = cycles * times_more + fetched
     if not stored_along(plan, lanes):
         cycles += APART_CODE
@@ -220,6 +221,15 @@ def _row_costs(
     if conflict and many and _is_across(plan, contraction, row, load):
         return load, 1.0, _elements(load) * ROWS_PACKED
     return None, CONFLICT if conflict else 1.0, _fetching(plan, contraction, load)
+
+
+def _apart(plan: Plan, contraction: Contraction, row: str) -> float:
+    """How many lines of the first cache lie between what a tile reads for one row and the next, 1
+    at most: the pixels of an image share lines, so tall tiles cost no more than wide ones."""
+    node = plan.kernel.leaves[row].node
+    steps = [(a.stride(node), a.dtype_bytes) for a in contraction.first]
+    bytes_apart = (abs(n) * width if isinstance(n, int) else LINE for n, width in steps)
+    return min(1.0, max(bytes_apart, default=LINE) / LINE)
 
 
 def _panel_stays(plan: Plan, contraction: Contraction, load: Access, vectors: int) -> bool:
@@ -335,10 +345,10 @@ def axis_of(plan: Plan, load: Node, name: str) -> int | None:
     return found
 
 
-# per way of reading: (vectors read per row, cycles of a step beside products, the same per row,
-# cycles at the end per vector of the tile, cycles to read a vector of the columns). "near": the
-# vector factor is packed or stays in the second cache; "long": its panels are packed, but do not
-# stay there; "far": it is walked in memory; "dot": the lanes lie along the sum.
+# per way of reading: (vectors read per row, cycles of a step beside products, the same per row that
+# is a line of its own, cycles at the end per vector of the tile, cycles to read a vector of the
+# columns). "near": the vector factor is packed or stays in the second cache; "long": its panels are
+# packed, but do not stay there; "far": it is walked in memory; "dot": the lanes lie along the sum.
 _READING = {
     "near": (1, 0.3, 0.05, 2, 0.5),
     "long": (1, 0.3, 0.05, 2, 6.0),
@@ -347,12 +357,15 @@ _READING = {
 }
 
 
-def _cycles(rows: int, vectors: int, steps: int, reading: str, products: int) -> float:
-    """Cycles of one tile over all steps of the sum, at so many products in each."""
+def _cycles(
+    rows: int, vectors: int, steps: int, reading: str, products: int, apart: float
+) -> float:
+    """Cycles of one tile over all steps of the sum, at so many products in each. apart: lines of
+    the first cache from one row to the next, 1 at most."""
     per_row, beside, beside_row, ending, column = _READING[reading]
     loads = per_row * rows + 2 * vectors
     most = max(rows * vectors / products, loads / 2, 4.5, column * vectors)
-    step = most + beside + beside_row * rows + 0.05 * vectors
+    step = most + beside + beside_row * apart * rows + 0.05 * vectors
     return steps * step + ending * rows * vectors + 6 * rows + 20
 
 
@@ -365,11 +378,12 @@ def _best_tile(
     target: Target,
     reading: str,
     times: int,
+    apart: float = 1.0,
 ) -> Tile:
     """The tile of least cost when all is done so many times, rests included; each rest is code that
     must be compiled."""
     best: Tile | None = None
-    at = partial(_cycles, steps=steps, reading=reading, products=target.products)
+    at = partial(_cycles, steps=steps, reading=reading, products=target.products, apart=apart)
     for lanes in lane_choices:
         needed = -(-columns // lanes)
         for m in range(1, min(rows, 14) + 1):

@@ -17,7 +17,7 @@ from treadle.kernel.analysis import points, upper
 from treadle.kernel.choice import Choice, guard_of
 from treadle.kernel.layout import layouts
 from treadle.kernel.narrow import Grouped, axis_before, cast_of, panel_group, split_group
-from treadle.kernel.plan import FEW_TASKS, SERIAL_WORK, Plan
+from treadle.kernel.plan import FEW_TASKS, SERIAL_WORK, TASK_MEMORY, Plan
 from treadle.kernel.stage import Stage, stage_name
 from treadle.kernel.transpose import Transpose
 
@@ -116,6 +116,32 @@ def _share_packing(plan: Plan, turned: str) -> None:
         plan.do(grid(turned))
     elif loops:
         plan.do(grid(max(loops, key=lambda name: upper(plan.kernel.leaves[name].extent))))
+
+
+def bands(plan: Plan, choice: Choice, loops: tuple[str, ...], tasks: int) -> tuple[str, ...]:
+    """Cuts the first loop along which a window is read under a guard (the rows of an image) in
+    bands, so that what is copied with its border is copied once for a band. They divide the loop,
+    and are as large as a quarter of the second cache and the number of tasks allow. Returns the
+    loops."""
+    room = min(TASK_MEMORY // 2, plan.target.cache_bytes[1] // 4)
+    for at, name in enumerate(loops):
+        leaf, band = plan.kernel.leaves[name], f"{name}g"
+        guarded = [a for a in choice.contraction.first if guard_of(a).free & leaf.node.free]
+        if not guarded or not isinstance(leaf.extent, int):
+            continue
+        stages = [Stage(stage_name(plan.kernel, a.node), band, "patch") for a in guarded]
+        most = leaf.extent * points(plan.kernel, loops[:at]) // tasks
+        for rows in (n for n in range(min(leaf.extent, most), 1, -1) if leaf.extent % n == 0):
+            before = plan.kernel, list(plan.actions)
+            plan.do(Split(name, band, ((f"{name}r", rows),)))
+            fits = all(plan.fits(stage, room) for stage in stages)
+            if fits and rows < leaf.extent:
+                return (*loops[:at], band, f"{name}r", *loops[at + 1 :])
+            plan.kernel, plan.actions = before
+            if fits:
+                break
+        break
+    return loops
 
 
 def stage_guarded(plan: Plan, choice: Choice, name: str, at: str) -> None:

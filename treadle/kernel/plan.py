@@ -51,15 +51,16 @@ class Plan:
         self.facts = {s.name: Facts(self.kernel, s) for s in self.kernel.statements}
         self.__dict__.pop("serial", None)
 
-    def fits(self, stage: Stage) -> bool:
-        """Whether something can be staged, and leaves a task's memory room for more."""
+    def fits(self, stage: Stage, room: int = TASK_MEMORY // 2) -> bool:
+        """Whether something can be staged in so many bytes; half of a task's memory leaves room for
+        more."""
         try:
             staged = stage(self.kernel)
             size = layouts(staged)[stage.name].size
         except ScheduleError:
             return False
         width = staged.scratch[stage.name].node.dtype.itemsize
-        return isinstance(size, int) and size * width <= TASK_MEMORY // 2
+        return isinstance(size, int) and size * width <= room
 
     @cached_property
     def serial(self) -> frozenset[str]:

@@ -19,7 +19,7 @@ from treadle.kernel.choice import Choice, Contraction, Tile, stored_along
 from treadle.kernel.cooperate import CooperateTasks
 from treadle.kernel.kernel import kept
 from treadle.kernel.narrow import convert_rows, grouped, split_group
-from treadle.kernel.packing import pack, pack_rows, packed_load, stage_guarded
+from treadle.kernel.packing import bands, pack, pack_rows, packed_load, stage_guarded
 from treadle.kernel.plan import SERIAL_WORK, TASK_MEMORY, Plan
 from treadle.kernel.retile import Detach, Subtotal
 from treadle.kernel.split_k import Cut, cut_sum, store_whole
@@ -71,7 +71,7 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
     blocks = () if slab > 1 else _split_rows(plan, row, tile.rows, [*others, panels], together)
     if slab > 1:
         plan.do(Split(row, f"{row}o", ((f"{row}u", tile.rows),)))
-    ahead = (*others, *blocks)
+    ahead = bands(plan, choice, (*others, *blocks), _wanted(plan))
     nest = (*ahead, panels) if slab > 1 else _nest(plan, choice, ahead, panels)
     tasks, loops = (ahead, (panels,)) if rows_first else _outer_loops(plan, nest)
     alone = choice.packed and _panel_alone(plan, choice, tasks, ahead)
@@ -177,8 +177,7 @@ def _split_rows(
     """Cuts the rows in tiles, and the tiles in blocks: of so many, or where the rest gives too few
     tasks. Returns the block's leaf."""
     tiles = -(-upper(plan.kernel.leaves[row].extent) // rows)
-    wanted = TASKS_PER_THREAD * plan.target.threads
-    blocks = max(1, min(tiles, -(-wanted // points(plan.kernel, others))))
+    blocks = max(1, min(tiles, -(-_wanted(plan) // points(plan.kernel, others))))
     if together:
         blocks = -(-tiles // together)
     if blocks == 1:
@@ -194,13 +193,17 @@ def _outer_loops(plan: Plan, nest: Sequence[str]) -> tuple[tuple[str, ...], tupl
     tasks."""
     if plan.work() < SERIAL_WORK:
         return (), tuple(nest)
-    wanted = TASKS_PER_THREAD * plan.target.threads
     chosen: list[str] = []
     for name in nest:
-        if points(plan.kernel, chosen) >= wanted:
+        if points(plan.kernel, chosen) >= _wanted(plan):
             break
         chosen.append(name)
     return tuple(chosen), tuple(n for n in nest if n not in chosen)
+
+
+def _wanted(plan: Plan) -> int:
+    """How many tasks are enough."""
+    return TASKS_PER_THREAD * plan.target.threads
 
 
 def _nest(plan: Plan, choice: Choice, ahead: tuple[str, ...], panels: str) -> tuple[str, ...]:
