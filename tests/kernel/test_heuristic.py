@@ -246,6 +246,23 @@ def test_rows_that_push_each_other_out_of_the_cache_are_packed(target: Target) -
     assert "as rows" not in show_actions(straight)
 
 
+def test_a_task_packs_its_own_rows_if_it_reads_the_other_factor_in_place() -> None:
+    target = replace(NARROW, cache_bytes=(1024, 1 << 20, 32 << 20))
+    for size in (64, 75):  # whole tiles of rows, and a rest
+        root = matmul(size, 100, 66, left=True)
+        lines = show_actions(heuristic(build(root, target), target)).splitlines()
+        assert "grid ig" in lines
+        assert any(line.startswith("stage arg1 at ig as rows block") for line in lines)
+        check(root, parse_actions("\n".join(lines)))
+
+
+def test_tasks_are_finer_where_none_copies_what_others_do() -> None:
+    """The rows of a product of 256 in blocks of so many tiles, beside four panels."""
+    straight, turned = (chosen(matmul(256, 256, 256, right=right)) for right in (False, True))
+    assert "split i: ig | io(8) | iu(4)" in straight
+    assert "split i: ig | io(32) | iu(4)" in turned
+
+
 @pytest.mark.parametrize("columns", [130, 16])  # either factor may be the one in lanes
 def test_so_are_those_of_a_batch_beside_a_factor_of_each_step(columns: int) -> None:
     b, i, j, s = ranges(2, 64, columns, 70)

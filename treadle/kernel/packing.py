@@ -81,11 +81,16 @@ def _pack_squares(plan: Plan, write: str, read: str, width: int) -> bool:
     return side >= SQUARE and plan.attempt(squares)
 
 
-def pack_rows(plan: Plan, load: Node, rows: int, tasks: Sequence[str]) -> None:
+def pack_rows(plan: Plan, load: Node, rows: int, tasks: Sequence[str], at: str) -> None:
     """Stages a load of the first factor so that what a tile of so many rows reads in a step of the
-    sum lies side by side. A piece of the factor that stays in the first cache is read along its
-    rows, and written along those of the tiles."""
-    plan.do(Stage(stage_name(plan.kernel, load), "root", "rows", "root", block=rows))
+    sum lies side by side: at a task, which packs its own, or at the root for all. A piece of the
+    factor that stays in the first cache is read along its rows, and written along those of the
+    tiles."""
+    buffer = stage_name(plan.kernel, load)
+    shared = Stage(buffer, "root", "rows", "root", block=rows)
+    own = Stage(buffer, at, "rows", block=rows)
+    own = own if at != "root" and plan.fits(own) else shared
+    plan.do(own)
     step, along = f"rows{load.arg - 2}", f"rows{load.arg - 1}"
     width = rows & -rows
     parts = [(f"{along}u", rows // width)] if rows > width else []
@@ -98,7 +103,7 @@ def pack_rows(plan: Plan, load: Node, rows: int, tasks: Sequence[str]) -> None:
         plan.do(vector(f"{along}v"))
     plan.do(Split(step, f"{step}o", ((f"{step}i", ROWS_TOGETHER),)))
     plan.do(Reorder((f"{step}o", f"{along}o" if parts else along, f"{step}i")))
-    if tasks:
+    if tasks and own is shared:
         plan.do(grid(f"{step}o"))
     # blocks of a factor that is read backwards do not end where its memory does
     layouts(plan.kernel)

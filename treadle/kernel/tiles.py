@@ -15,12 +15,12 @@ from treadle.ir import index
 from treadle.ir.node import Node
 from treadle.kernel.actions import Reorder, Split, Tail, grid, unroll, vector
 from treadle.kernel.analysis import points, upper
-from treadle.kernel.choice import Choice, Contraction, Tile, stored_along
+from treadle.kernel.choice import Choice, Contraction, Tile, guard_of, stored_along
 from treadle.kernel.cooperate import CooperateTasks
 from treadle.kernel.kernel import kept
 from treadle.kernel.narrow import convert_rows, grouped, split_group
 from treadle.kernel.packing import bands, pack, pack_rows, packed_load, stage_guarded
-from treadle.kernel.plan import SERIAL_WORK, TASK_MEMORY, Plan
+from treadle.kernel.plan import SERIAL_WORK, TASK_MEMORY, TASK_WORK, Plan
 from treadle.kernel.retile import Detach, Subtotal
 from treadle.kernel.split_k import Cut, cut_sum, store_whole
 from treadle.kernel.trim import trim_sums
@@ -33,6 +33,8 @@ SLAB_ROWS = 64  # for which reading a matrix is much of the work, at most
 SHORT_SUM = 128  # terms of a sum beside which storing results is what takes time
 ROWS_FIRST = 4  # tiles of rows of a task then
 TASKS_PER_THREAD = 4
+FINER = 4  # times more of them where a task copies nothing that others copy, too: all end together
+FINE_TILES = 2  # tiles of rows of such a task, at least
 LONG_ENDING = 160  # operations on a tile's results beyond which they get loops of their own
 
 
@@ -62,18 +64,22 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
     apart = _store_lanes(plan, choice)
     choice = _split_group(plan, choice)
     contraction, lanes, row, tile = choice.contraction, choice.lanes, choice.row, choice.tile
-    slab, rows_first = _slab(plan, choice), by_rows(plan, contraction)
+    slab, rows_alone = _slab(plan, choice), _rows_alone(plan, choice)
+    rows_first = rows_alone or by_rows(plan, contraction)
     parts = [(f"{lanes}o", slab), (f"{lanes}u", tile.vectors), (f"{lanes}v", tile.lanes)]
     panels = f"{lanes}g" if slab > 1 else f"{lanes}o"
     plan.do(Split(lanes, panels, tuple(parts if slab > 1 else parts[1:])))
     others = [name for name in contraction.outputs if name not in (row, lanes)]
-    together = ROWS_FIRST if rows_first else 0
-    blocks = () if slab > 1 else _split_rows(plan, row, tile.rows, [*others, panels], together)
+    together = ROWS_FIRST if rows_first and not rows_alone else 0
+    beside = others if rows_alone else [*others, panels]
+    copied = choice.packed or any(guard_of(a) is not index.TRUE for a in contraction.first)
+    wanted = _wanted(plan, 1 if copied else FINER)
+    blocks = () if slab > 1 else _split_rows(plan, row, tile.rows, beside, wanted, together)
     if slab > 1:
         plan.do(Split(row, f"{row}o", ((f"{row}u", tile.rows),)))
     ahead = bands(plan, choice, (*others, *blocks), _wanted(plan))
     nest = (*ahead, panels) if slab > 1 else _nest(plan, choice, ahead, panels)
-    tasks, loops = (ahead, (panels,)) if rows_first else _outer_loops(plan, nest)
+    tasks, loops = (ahead, (panels,)) if rows_first else _outer_loops(plan, nest, wanted)
     alone = choice.packed and _panel_alone(plan, choice, tasks, ahead)
     block, summed = _block_sum(plan, choice, slab) if alone else ((), contraction.summed[-1])
     _unroll_sum(plan, summed, tile.rows * tile.vectors)
@@ -85,7 +91,8 @@ def _outer_tiles(plan: Plan, choice: Choice) -> None:
         plan.do(Subtotal(contraction.statement.name, f"{row}o"))
     if choice.rows_packed is not None:
         load = choice.rows_packed.node
-        plan.attempt(lambda: pack_rows(plan, load, tile.rows, tasks))
+        at = tasks[-1] if rows_alone and tasks else "root"
+        plan.attempt(lambda: pack_rows(plan, load, tile.rows, tasks, at))
     if choice.packed:
         pack(plan, choice, tasks, block, alone)
     if tasks:
@@ -105,6 +112,15 @@ def by_rows(plan: Plan, contraction: Contraction) -> bool:
     width = contraction.statement.values[0].dtype.itemsize
     short = points(plan.kernel, contraction.summed) <= SHORT_SUM
     return short and results * width > 4 * plan.target.cache_bytes[1]
+
+
+def _rows_alone(plan: Plan, choice: Choice) -> bool:
+    """Whether tasks are rows because each packs those that it reads: nothing else is packed, and
+    there are enough of them. (Else all rows are packed first, and every task waits for that.)"""
+    if choice.rows_packed is None or choice.packed:
+        return False
+    tiles = upper(plan.kernel.leaves[choice.row].extent) // choice.tile.rows
+    return tiles >= _wanted(plan)
 
 
 def _slab(plan: Plan, choice: Choice) -> int:
@@ -172,12 +188,14 @@ def _unroll_tile(plan: Plan, rows: str, columns: str, tile: Tile) -> None:
 
 
 def _split_rows(
-    plan: Plan, row: str, rows: int, others: Sequence[str], together: int = 0
+    plan: Plan, row: str, rows: int, others: Sequence[str], wanted: int, together: int = 0
 ) -> tuple[str, ...]:
     """Cuts the rows in tiles, and the tiles in blocks: of so many, or where the rest gives too few
-    tasks. Returns the block's leaf."""
+    tasks. (More than there have to be only of several tiles each.) Returns the block's leaf."""
     tiles = -(-upper(plan.kernel.leaves[row].extent) // rows)
-    blocks = max(1, min(tiles, -(-_wanted(plan) // points(plan.kernel, others))))
+    rest = points(plan.kernel, others)
+    least, most = -(-_wanted(plan) // rest), -(-wanted // rest)
+    blocks = max(1, min(tiles, least), min(tiles // FINE_TILES, most))
     if together:
         blocks = -(-tiles // together)
     if blocks == 1:
@@ -188,22 +206,26 @@ def _split_rows(
     return (f"{row}g",)
 
 
-def _outer_loops(plan: Plan, nest: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(leaves that are tasks, leaves that are loops inside one): as few ranges as give enough
-    tasks."""
+def _outer_loops(
+    plan: Plan, nest: Sequence[str], wanted: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(leaves that are tasks, leaves that are loops inside one): as few ranges as give so many
+    tasks, and none of one step."""
     if plan.work() < SERIAL_WORK:
         return (), tuple(nest)
     chosen: list[str] = []
     for name in nest:
-        if points(plan.kernel, chosen) >= _wanted(plan):
+        if points(plan.kernel, chosen) >= wanted:
             break
-        chosen.append(name)
+        if plan.kernel.leaves[name].extent != 1:
+            chosen.append(name)
     return tuple(chosen), tuple(n for n in nest if n not in chosen)
 
 
-def _wanted(plan: Plan) -> int:
-    """How many tasks are enough."""
-    return TASKS_PER_THREAD * plan.target.threads
+def _wanted(plan: Plan, finer: int = 1) -> int:
+    """How many tasks are enough; so many times more, where each has enough to do."""
+    enough = TASKS_PER_THREAD * plan.target.threads
+    return max(enough, min(finer * enough, plan.work() // TASK_WORK))
 
 
 def _nest(plan: Plan, choice: Choice, ahead: tuple[str, ...], panels: str) -> tuple[str, ...]:
@@ -293,10 +315,10 @@ def _dot_tiles(plan: Plan, choice: Choice) -> None:
     plan.do(Split(lanes, f"{lanes}o", ((f"{lanes}v", width),)))
     plan.do(Split(column, f"{column}o", ((f"{column}u", tile.vectors),)))
     others = [name for name in contraction.outputs if name not in (row, column)]
-    blocks = _split_rows(plan, row, tile.rows, [*others, f"{column}o"])
+    blocks = _split_rows(plan, row, tile.rows, [*others, f"{column}o"], _wanted(plan))
     _unroll_tile(plan, f"{row}u", f"{column}u", tile)
     plan.do(vector(f"{lanes}v"))
-    tasks, loops = _outer_loops(plan, [*others, *blocks, f"{column}o"])
+    tasks, loops = _outer_loops(plan, [*others, *blocks, f"{column}o"], _wanted(plan))
     _arrange(plan, choice, tasks, [*loops, f"{row}o"])
     if apart is not None:
         _store_apart(plan, choice, apart)
