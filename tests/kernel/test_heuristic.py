@@ -263,6 +263,13 @@ def test_tasks_are_finer_where_none_copies_what_others_do() -> None:
     assert "split i: ig | io(32) | iu(4)" in turned
 
 
+def test_a_core_that_starts_two_products_takes_tiles_that_leave_little_to_hide() -> None:
+    """Though a rest of 4 rows is code of its own."""
+    for target, rows in ((CPU, 4), (TWO, 6)):
+        lines = show_actions(heuristic(build(matmul(256, 256, 256), target), target)).splitlines()
+        assert any(line.endswith(f"iu({rows})") for line in lines)
+
+
 @pytest.mark.parametrize("columns", [130, 16])  # either factor may be the one in lanes
 def test_so_are_those_of_a_batch_beside_a_factor_of_each_step(columns: int) -> None:
     b, i, j, s = ranges(2, 64, columns, 70)

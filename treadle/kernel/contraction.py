@@ -53,6 +53,8 @@ CUT_STEPS = 4096  # of a sum: the panels of shorter ones stay in the second cach
 CUT_ROWS = 128  # for which packing a panel in every call is little beside the products
 ADDED = 2.0  # cycles to add a vector of a sum's parts to another
 ALONE = 16.0  # what a factor costs that is gathered at every use
+EXPOSED = 1.7  # cycles of a step that a second product in a cycle leaves no time to hide
+EXPOSED_ROW = 0.15  # the same of each row of a tile
 
 
 def find(plan: Plan) -> Contraction | None:
@@ -381,8 +383,10 @@ def _best_tile(
     apart: float = 1.0,
 ) -> Tile:
     """The tile of least cost when all is done so many times, rests included; each rest is code that
-    must be compiled."""
+    must be compiled. Of tiles that cost about the same, one that leaves little to hide."""
     best: Tile | None = None
+    least = inf
+    exposed = (target.products - 1) * steps * times
     at = partial(_cycles, steps=steps, reading=reading, products=target.products, apart=apart)
     for lanes in lane_choices:
         needed = -(-columns // lanes)
@@ -397,8 +401,11 @@ def _best_tile(
                 total += at(rest_rows, rest) if rest and rest_rows else 0
                 rests = (1 + bool(rest_rows)) * (1 + bool(rest)) - 1
                 total = total * times + rests * min(times, RESTS) * REST / target.products * m * v
-                if best is None or total < best.cycles:
-                    best = Tile(m, v, lanes, total)
+                across = whole + bool(rest)
+                tiles = (whole_rows + bool(rest_rows)) * across
+                more = exposed * (EXPOSED * tiles + EXPOSED_ROW * apart * rows * across)
+                if total + more < least:
+                    best, least = Tile(m, v, lanes, total), total + more
     assert best is not None
     return best
 
