@@ -176,12 +176,16 @@ def write(path: Path, results: Iterable[Result]) -> None:
 
 # ---- looking up ----------------------------------------------------------------------------------
 def places() -> tuple[Path, ...]:
-    """The files that are looked into, in this order."""
+    """The files that are looked into, in this order. That which a search is to make may be none
+    yet."""
     named = [Path(name) for name in str(config.TUNED.value).split(os.pathsep) if name]
     beside = beside_script(getattr(sys.modules.get("__main__"), "__file__", None))
     found = [*named, *([beside] if beside is not None and beside.is_file() else [])]
+    if not config.BEAM:
+        return tuple(found)
     own = searched()
-    return (*found, *([own] if config.BEAM and own.is_file() else []))
+    listed = dict.fromkeys((*found, own))
+    return tuple(path for path in listed if path != own or path.is_file())
 
 
 def beside_script(script: str | None) -> Path | None:

@@ -155,7 +155,8 @@ class Workers:
         self, kernel: str, lists: Sequence[str], parents: Sequence[str] = ()
     ) -> tuple[list[tuple[str, Answer]], list[list[Option]]]:
         """(file, answer) for each list of actions of a kernel's text, compiled; and the neighbours
-        of each of the parents. Several processes share the work."""
+        of each of the parents. Several processes share the work. A process that is killed takes a
+        candidate with it, which may be why; neighbours are asked for again."""
         files = [str(Path(self.folder.name, str(self.number + n))) for n in range(len(lists))]
         self.number += len(lists)
         requests = [{"do": "grow", "actions": actions} for actions in parents]
@@ -170,7 +171,10 @@ class Workers:
         def one(request: Answer) -> Answer:
             worker = free.get()
             try:
-                return worker.ask({**request, "kernel": kernel}, self.compile_seconds)
+                answer = worker.ask({**request, "kernel": kernel}, self.compile_seconds)
+                if answer.get("failed") == "crash" and request["do"] == "grow":
+                    return worker.ask({**request, "kernel": kernel}, self.compile_seconds)
+                return answer
             finally:
                 free.put(worker)
 

@@ -155,6 +155,7 @@ def search_all(
                     progress, passed, name)))  # fmt: skip
     except KeyboardInterrupt:
         outcomes += [Outcome(k, None, "interrupted") for k in seen[len(outcomes) :]]
+        print(f"the next search goes on from what is in {journal.path}", file=sys.stderr)
     finally:
         progress.close()
     return outcomes
