@@ -199,12 +199,14 @@ def compare(run: Backend, todo: list[tuple[Op, tuple[DType, ...], DType]]) -> No
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("dtype", TENSOR_DTYPES, ids=repr)
 def test_spelled_operations_agree_with_the_interpreter(name: str, dtype: DType) -> None:
     compare(backend(name), cases(dtype))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("dtype", TENSOR_DTYPES, ids=repr)
 def test_other_operations_are_their_decompositions(name: str, dtype: DType) -> None:

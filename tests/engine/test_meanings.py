@@ -40,6 +40,7 @@ def has_c() -> bool:
 needs_c = pytest.mark.skipif(not has_c(), reason="the device C needs gcc or clang")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("first", range(0, 400, 80))
 def test_random_graphs(first):
     failures = {}

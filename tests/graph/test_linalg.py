@@ -49,6 +49,7 @@ def close(ours, wanted, scale):
     assert np.all(np.abs(got - wanted) <= bound)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("shape", "dtype"), KINDS)
 def test_solutions_leave_a_small_residual(shape, dtype):
     a, b = drawn(shape, dtype), drawn(shape, dtype, 1)
@@ -61,6 +62,7 @@ def test_solutions_leave_a_small_residual(shape, dtype):
     close(Tensor(lower @ solved.numpy()), b, size * 4)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("shape", "dtype"), KINDS)
 def test_factors_give_the_matrix_back(shape, dtype):
     size = max(shape[-1], 1)
@@ -87,6 +89,7 @@ def test_qr_of_matrices_that_are_not_square(shape, dtype):
     close(linalg.qr(Tensor(a), "r")[1], np.linalg.qr(a, "r"), 8)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("shape", [(0,), (1,), (2,), (5,), (3, 4)])
 def test_determinants_and_inverses(shape, dtype):
@@ -98,6 +101,7 @@ def test_determinants_and_inverses(shape, dtype):
     close(Tensor(inverse @ a), np.broadcast_to(np.eye(shape[-1], dtype=dtype), a.shape), 64)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("shape", "dtype"), KINDS)
 def test_eigenvalues_of_symmetric_matrices(shape, dtype):
     a = drawn(shape, dtype)
@@ -121,6 +125,7 @@ def test_repeated_eigenvalues():
     close(vectors.mT @ vectors, np.eye(6), 6)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("is_full", [True, False])
 @pytest.mark.parametrize(
     ("shape", "dtype"),
@@ -184,6 +189,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_derivatives_of_first_and_second_order(name, dtype):
@@ -207,6 +213,7 @@ def test_derivatives_of_first_and_second_order(name, dtype):
         assert np.isclose(forward, got, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_many_at_once(name, dtype):
@@ -234,6 +241,7 @@ def test_captured_functions(dtype):
         assert np.allclose(factor, np.linalg.cholesky(s))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_programs_do_not_grow_with_the_matrix(name, dtype):
@@ -342,6 +350,7 @@ ILL = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("size", "dtype"), [(7, "float64"), (100, "float64"), (70, "complex128")])
 @pytest.mark.parametrize("name", ILL)
 def test_matrices_of_difficult_kinds(name, size, dtype):
@@ -366,6 +375,7 @@ def test_matrices_of_difficult_kinds(name, size, dtype):
     close(q.mH @ q, one, size)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("size", "dtype"), [(5, "float64"), (100, "float64"), (5, "complex128")])
 def test_a_matrix_that_is_not_finite_spoils_no_other(size, dtype):
     a = positive((3, size), dtype)

@@ -233,11 +233,13 @@ def check(name, dtype, *values):
     assert distance[worst] <= bounds()[name, dtype], f"{name}({given}) gives {found[worst]!r}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_float32_keeps_its_bound_over_all_exponents(name):
     check(name, float32, *ulp.operands(name, float32, dense=7))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_float32_keeps_its_bound_where_functions_bend(name):
     x = np.random.default_rng(3).uniform(-4, 4, 100_000).astype(np.float32)
@@ -253,6 +255,7 @@ wider = pytest.mark.skipif(
 )
 
 
+@pytest.mark.sampled(2)
 @wider
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_float64_keeps_its_bound_over_all_exponents(name):
@@ -272,6 +275,7 @@ def test_float64_against_decimal_arithmetic(name):
         assert abs(Decimal(value) - true) <= ulp * Decimal(bounds()[name, float64]), argument
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [float16, bfloat16], ids=repr)
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "pow"])
 def test_sixteen_bit_floats_round_the_float32_result(name, dtype):

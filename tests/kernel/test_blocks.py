@@ -152,6 +152,7 @@ def test_a_panel_in_blocks() -> None:
         Stage("arg2", "i", "panel", layout=(1, 0), block=-8)(build(matmul(5, 24, 7), CPU))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "sizes",
     [(2, 64, 64, 16, 32), (1, 40, 100, 17, 19), (3, 33, 16, 8, 80), (2, 128, 128, 8, 8)],

@@ -95,6 +95,7 @@ def require_same(root: Node, kernel: Kernel) -> None:
                 )
 
 
+@pytest.mark.sampled(2)
 @settings(deadline=None, max_examples=12)
 @given(data=st.data())
 @pytest.mark.parametrize("name", KERNELS)

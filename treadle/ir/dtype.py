@@ -350,11 +350,11 @@ _NUMBERS_OF = {
 
 def to_compute(dtype: DType, stored: np.ndarray) -> np.ndarray:
     """Stored bytes as the values the interpreter computes with: bfloat16 and float8 as float32."""
-    if dtype.scalar in FORMATS:
-        return np.asarray(_float8_values(dtype.scalar)[stored])
+    if dtype.name not in _COMPUTE:
+        return stored
     if dtype.scalar is bfloat16:
         return np.asarray(stored.astype(np.uint32) << 16).view(np.float32)
-    return stored
+    return np.asarray(_float8_values(dtype.scalar)[stored])
 
 
 def from_compute(dtype: DType, values: np.ndarray) -> np.ndarray:
@@ -374,7 +374,7 @@ def from_compute(dtype: DType, values: np.ndarray) -> np.ndarray:
 
 def round_to(dtype: DType, values: np.ndarray) -> np.ndarray:
     """Values computed in a wider type, as `dtype` would hold them (bfloat16 and float8 change)."""
-    if dtype.scalar is bfloat16 or dtype.scalar in FORMATS:
+    if dtype.name in _COMPUTE:
         return to_compute(dtype, from_compute(dtype, values))
     return values
 

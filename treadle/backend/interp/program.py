@@ -165,7 +165,8 @@ class _Thread:
         if found is not None:
             return found
         if node.op is ops.CONST or node.op is ops.LANES:
-            return _leaf(self, node)
+            self.values[node] = found = _leaf(self, node)  # the same everywhere
+            return found
         raise ValueError(f"{node!r} is used before it is defined, or outside its loop")
 
     def operation(self, node: Node) -> Array:
@@ -175,32 +176,41 @@ class _Thread:
             raise ValueError(f"{node.op.name} may not stand in a program")
         return round_to(node.dtype, meaning(node, *[self.value(s) for s in node.src]))
 
-    def place(self, buffer: Node, offset: Node, dtype: DType, mask: Sequence[Node]) -> Any:
-        """(the buffer's memory, the offsets in it, which of the lanes) of an access."""
-        lanes = np.ones(dtype.lanes, bool)
+    def place(
+        self, buffer: Node, offset: Node, dtype: DType, mask: Sequence[Node]
+    ) -> tuple[np.ndarray, np.ndarray | slice, np.ndarray | slice]:
+        """(the buffer's memory, the elements of it, which of the lanes) of an access."""
+        each = _elements(buffer, dtype)
         if mask:
-            lanes &= self.value(mask[0])
-        offsets = np.flatnonzero(lanes) * _elements(buffer, dtype)
-        return *self.elements(buffer, offset, dtype, offsets), lanes
+            lanes = np.ones(dtype.lanes, bool) & self.value(mask[0])
+            return *self.elements(buffer, offset, dtype, np.flatnonzero(lanes) * each), lanes
+        first = int(self.value(offset))
+        after = first + dtype.lanes * each
+        return self.within(buffer, first, after - 1), slice(first, after), slice(None)
 
     def elements(
         self, buffer: Node, offset: Node, dtype: DType, lanes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """(the buffer's memory, the offsets of all elements in it) of an access. lanes: where each
         begins, counted from the offset."""
-        memory = self.memory.get(buffer)
-        if memory is None:
-            raise ValueError(f"{buffer!r} is not a buffer of {self.function.name}")
         offsets = int(self.value(offset)) + lanes
         each = _elements(buffer, dtype)
         if each > 1:  # the bits of several elements as one number
-            offsets = offsets[:, None] + np.arange(each)
-        if offsets.size and (offsets.min() < 0 or offsets.max() >= memory.size):
+            offsets = (offsets[:, None] + np.arange(each)).reshape(-1)
+        ends = (offsets.min(), offsets.max()) if offsets.size else (0, -1)
+        return self.within(buffer, *ends), offsets
+
+    def within(self, buffer: Node, first: int, last: int) -> np.ndarray:
+        """A buffer's memory, where the elements from `first` to `last` are in it."""
+        memory = self.memory.get(buffer)
+        if memory is None:
+            raise ValueError(f"{buffer!r} is not a buffer of {self.function.name}")
+        if first <= last and (first < 0 or last >= memory.size):
             raise IndexError(
-                f"{self.function.name} touches elements {offsets.min()} to {offsets.max()} of "
+                f"{self.function.name} touches elements {first} to {last} of "
                 f"{buffer!r}, which has {memory.size}"
             )
-        return memory, offsets
+        return memory
 
 
 def _elements(buffer: Node, dtype: DType) -> int:
@@ -288,7 +298,7 @@ def _read(thread: _Thread, node: Node) -> Array:
     buffer, offset, *mask = node.src
     memory, offsets, lanes = thread.place(buffer, offset, node.dtype, mask)
     stored = np.zeros(node.dtype.lanes, node.dtype.storage)
-    stored[lanes] = memory[offsets].view(node.dtype.storage).reshape(-1)
+    stored[lanes] = memory[offsets].view(node.dtype.storage)
     values = to_compute(node.dtype, stored)
     return values[0] if node.dtype.lanes == 1 else values
 
@@ -298,7 +308,7 @@ def _write(thread: _Thread, node: Node) -> None:
     buffer, offset, value, *mask = node.src
     memory, offsets, lanes = thread.place(buffer, offset, value.dtype, mask)
     stored = from_compute(value.dtype, np.atleast_1d(thread.value(value)))[lanes]
-    memory[offsets] = stored.view(memory.dtype).reshape(offsets.shape)
+    memory[offsets] = stored.view(memory.dtype)
 
 
 @_step(ops.SPLAT)
@@ -335,12 +345,12 @@ def _intrinsic(thread: _Thread, node: Node) -> Array | None:
         return matrix_of(node.arg).meaning(*(thread.value(s) for s in node.src))
     if name == "tile_read":
         memory, offsets = _tile(thread, node, node.dtype)
-        return to_compute(node.dtype, memory[offsets].view(node.dtype.storage).reshape(-1))
+        return to_compute(node.dtype, memory[offsets].view(node.dtype.storage))
     if name == "tile_write":
         value = node.src[3]
         memory, offsets = _tile(thread, node, value.dtype)
         stored = from_compute(value.dtype, thread.value(value))
-        memory[offsets] = stored.view(memory.dtype).reshape(offsets.shape)
+        memory[offsets] = stored.view(memory.dtype)
         return None
     raise ValueError(
         f"no intrinsic {name!r} here; there are barrier, dot, mma, prefetch, shuffle, tile_read "
