@@ -74,6 +74,7 @@ IMPORTS = {
     "treadle.graph.linalg.norms": ["Order"],
     "treadle.graph.linalg.results": classes(of_matrices),
     "treadle.graph.results": classes(results),
+    "treadle.graph.shapes": ["Axes"],
     "treadle.graph.windows": ["Padding", "Sizes"],
     "treadle.ir.dtype": ["DType"],
     "treadle.tensor": ["Tensor"],
@@ -183,7 +184,7 @@ def argument(parameter: inspect.Parameter) -> str:
     default = parameter.default
     if default is inspect.Parameter.empty:
         return f"{parameter.name}: {type_of}"
-    if default is None and type_of not in ("Any", "Sizes") and not type_of.endswith("None"):
+    if default is None and type_of not in ("Any", "Axes", "Sizes") and not type_of.endswith("None"):
         type_of += " | None"
     plain = default is None or isinstance(default, bool | int | float | str)
     shown = json.dumps(default) if isinstance(default, str) else repr(default) if plain else "..."

@@ -55,7 +55,12 @@ def as_dtype(dtype: DType | str | type | np.dtype) -> DType:
 
 def to_node(data: Any, dtype: DType | None, device: str) -> Node:
     """The value of anything array-like as a node: a constant for numbers, a leaf for arrays."""
-    if isinstance(data, NUMBERS) and not isinstance(data, np.generic):
+    if isinstance(data, np.generic):
+        own = dt.from_numpy(data.dtype)
+        number = build.const(data.item(), own)
+        number = number if dtype is None else build.cast(number, dtype)
+        return number if device == devices.canonical(None) else leaf_of(number, device)
+    if isinstance(data, NUMBERS):
         number = constants.number(data, dtype)
         return number if device == devices.canonical(None) else leaf_of(number, device)
     if isinstance(data, Cell):

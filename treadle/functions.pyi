@@ -7,6 +7,7 @@ import builtins
 from typing import Any, overload
 
 from treadle.graph.counting import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+from treadle.graph.shapes import Axes
 from treadle.tensor import Tensor
 from treadle.vocabulary import Array, DTypeLike, Operand, Size
 
@@ -897,7 +898,7 @@ def tanh(x: Operand) -> Tensor:
     """The hyperbolic tangent, in floating point."""
 
 def tensordot(
-    x: Array, other: Array, dims: Any = 2, *, dim: Any = ..., axes: Any = ..., axis: Any = ...
+    x: Array, other: Array, dims: Axes = 2, *, dim: Axes = ..., axes: Axes = ..., axis: Axes = ...
 ) -> Tensor:
     """The sum over pairs of axes of a product: `dims` pairs the last n axes of x with the first n
     of `other`, or lists the axes of each: `([1, 2], [0, 1])`."""

@@ -21,6 +21,7 @@ from treadle.graph.linalg.results import (
     SolveExResult,
     SVDResult,
 )
+from treadle.graph.shapes import Axes
 from treadle.tensor import Tensor
 from treadle.vocabulary import Array, DTypeLike
 
@@ -297,7 +298,7 @@ def svdvals(x: Array) -> Tensor:
     """The singular values of matrices, descending."""
 
 def tensordot(
-    x: Array, other: Array, dims: Any = 2, *, dim: Any = ..., axes: Any = ..., axis: Any = ...
+    x: Array, other: Array, dims: Axes = 2, *, dim: Axes = ..., axes: Axes = ..., axis: Axes = ...
 ) -> Tensor:
     """The sum over pairs of axes of a product: `dims` pairs the last n axes of x with the first n
     of `other`, or lists the axes of each: `([1, 2], [0, 1])`."""

@@ -134,6 +134,8 @@ def lift(entry: Public, name: str) -> Callable[..., Any]:
                 if node.dtype.kind == "c":
                     is_complex = True
             else:
+                if type(arg) not in PLAIN:
+                    arg = entry.number(len(nodes), arg)
                 new, bindings = convert.unwrap(arg, bindings, first_node(args))
                 nodes.append(new)
                 if type(new) not in PLAIN and meets_complex(new):
@@ -141,6 +143,9 @@ def lift(entry: Public, name: str) -> Callable[..., Any]:
         if named:
             if named.get("dtype") is not None:
                 named["dtype"] = convert.as_dtype(named["dtype"])
+            for own, value in named.items():
+                if type(value) not in PLAIN:
+                    named[own] = entry.number(own, value)
             named, bindings = convert.unwrap(named, bindings, first_node(args))
             is_complex = is_complex or meets_complex(named)
         try:

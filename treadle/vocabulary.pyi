@@ -17,6 +17,7 @@ from treadle.graph.linalg.results import (
     TriangularSolveResult,
 )
 from treadle.graph.results import MinMax, ValuesIndices
+from treadle.graph.shapes import Axes
 from treadle.graph.windows import Padding, Sizes
 from treadle.ir.dtype import DType
 from treadle.tensor import Tensor
@@ -77,36 +78,36 @@ class Vocabulary:
     def arccosh_(self) -> Tensor:
         """`arccosh`, with the result put into this tensor. Returns it."""
 
-    def adaptive_avg_pool1d(self, output_size: Any) -> Tensor:
+    def adaptive_avg_pool1d(self, output_size: Sizes) -> Tensor:
         """The mean of each of `output_size` windows that divide the last 1 dimension(s) as evenly
         as possible."""
 
-    def adaptive_avg_pool1d_(self, output_size: Any) -> Tensor:
+    def adaptive_avg_pool1d_(self, output_size: Sizes) -> Tensor:
         """`adaptive_avg_pool1d`, with the result put into this tensor. Returns it."""
 
-    def adaptive_avg_pool2d(self, output_size: Any) -> Tensor:
+    def adaptive_avg_pool2d(self, output_size: Sizes) -> Tensor:
         """The mean of each of `output_size` windows that divide the last 2 dimension(s) as evenly
         as possible."""
 
-    def adaptive_avg_pool2d_(self, output_size: Any) -> Tensor:
+    def adaptive_avg_pool2d_(self, output_size: Sizes) -> Tensor:
         """`adaptive_avg_pool2d`, with the result put into this tensor. Returns it."""
 
-    def adaptive_avg_pool3d(self, output_size: Any) -> Tensor:
+    def adaptive_avg_pool3d(self, output_size: Sizes) -> Tensor:
         """The mean of each of `output_size` windows that divide the last 3 dimension(s) as evenly
         as possible."""
 
-    def adaptive_avg_pool3d_(self, output_size: Any) -> Tensor:
+    def adaptive_avg_pool3d_(self, output_size: Sizes) -> Tensor:
         """`adaptive_avg_pool3d`, with the result put into this tensor. Returns it."""
 
-    def adaptive_max_pool1d(self, output_size: Any, return_indices: builtins.bool = False) -> Any:
+    def adaptive_max_pool1d(self, output_size: Sizes, return_indices: builtins.bool = False) -> Any:
         """The greatest element of each of `output_size` windows that divide the last 1 dimension(s)
         as evenly as possible."""
 
-    def adaptive_max_pool2d(self, output_size: Any, return_indices: builtins.bool = False) -> Any:
+    def adaptive_max_pool2d(self, output_size: Sizes, return_indices: builtins.bool = False) -> Any:
         """The greatest element of each of `output_size` windows that divide the last 2 dimension(s)
         as evenly as possible."""
 
-    def adaptive_max_pool3d(self, output_size: Any, return_indices: builtins.bool = False) -> Any:
+    def adaptive_max_pool3d(self, output_size: Sizes, return_indices: builtins.bool = False) -> Any:
         """The greatest element of each of `output_size` windows that divide the last 3 dimension(s)
         as evenly as possible."""
 
@@ -2232,27 +2233,27 @@ class Vocabulary:
 
     def interpolate(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: Sizes = None,
+        scale_factor: Sizes = None,
         mode: str = "nearest",
         align_corners: builtins.bool | None = None,
         recompute_scale_factor: builtins.bool | None = None,
         antialias: builtins.bool = False,
         *,
-        shape: Any = ...,
+        shape: Sizes = ...,
     ) -> Tensor:
         """x (batch, channels, ..) with other spatial sizes, of which it has 1 to 3."""
 
     def interpolate_(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: Sizes = None,
+        scale_factor: Sizes = None,
         mode: str = "nearest",
         align_corners: builtins.bool | None = None,
         recompute_scale_factor: builtins.bool | None = None,
         antialias: builtins.bool = False,
         *,
-        shape: Any = ...,
+        shape: Sizes = ...,
     ) -> Tensor:
         """`interpolate`, with the result put into this tensor. Returns it."""
 
@@ -3026,7 +3027,7 @@ class Vocabulary:
         kernel_size: Sizes,
         stride: Sizes = None,
         padding: Sizes = 0,
-        output_size: Any = None,
+        output_size: Sizes = None,
     ) -> Tensor:
         """The values that `max_pool1d` with return_indices=True gave, back at their places; 0
         everywhere else."""
@@ -3037,7 +3038,7 @@ class Vocabulary:
         kernel_size: Sizes,
         stride: Sizes = None,
         padding: Sizes = 0,
-        output_size: Any = None,
+        output_size: Sizes = None,
     ) -> Tensor:
         """`max_unpool1d`, with the result put into this tensor. Returns it."""
 
@@ -3047,7 +3048,7 @@ class Vocabulary:
         kernel_size: Sizes,
         stride: Sizes = None,
         padding: Sizes = 0,
-        output_size: Any = None,
+        output_size: Sizes = None,
     ) -> Tensor:
         """The values that `max_pool2d` with return_indices=True gave, back at their places; 0
         everywhere else."""
@@ -3058,7 +3059,7 @@ class Vocabulary:
         kernel_size: Sizes,
         stride: Sizes = None,
         padding: Sizes = 0,
-        output_size: Any = None,
+        output_size: Sizes = None,
     ) -> Tensor:
         """`max_unpool2d`, with the result put into this tensor. Returns it."""
 
@@ -3068,7 +3069,7 @@ class Vocabulary:
         kernel_size: Sizes,
         stride: Sizes = None,
         padding: Sizes = 0,
-        output_size: Any = None,
+        output_size: Sizes = None,
     ) -> Tensor:
         """The values that `max_pool3d` with return_indices=True gave, back at their places; 0
         everywhere else."""
@@ -3079,7 +3080,7 @@ class Vocabulary:
         kernel_size: Sizes,
         stride: Sizes = None,
         padding: Sizes = 0,
-        output_size: Any = None,
+        output_size: Sizes = None,
     ) -> Tensor:
         """`max_unpool3d`, with the result put into this tensor. Returns it."""
 
@@ -3887,11 +3888,11 @@ class Vocabulary:
     @staticmethod
     def randint(
         low: builtins.int,
-        high: Any = None,
-        size: Any = None,
+        high: Axes = None,
+        size: Axes = None,
         *,
         dtype: DTypeLike | None = None,
-        shape: Any = ...,
+        shape: Axes = ...,
         device: str | None = None,
         generator_key: builtins.int | None = None,
         requires_grad: builtins.bool = False,
@@ -4412,12 +4413,12 @@ class Vocabulary:
         self,
         src: Array,
         dim: builtins.int = 0,
-        start: Any = None,
-        end: Any = None,
+        start: Size | None = None,
+        end: Size | None = None,
         step: builtins.int = 1,
         *,
         axis: builtins.int = ...,
-        stop: Any = ...,
+        stop: Size | None = ...,
     ) -> Tensor:
         """x with `src` in the place of the elements start:end:step along a dimension."""
 
@@ -4425,12 +4426,12 @@ class Vocabulary:
         self,
         src: Array,
         dim: builtins.int = 0,
-        start: Any = None,
-        end: Any = None,
+        start: Size | None = None,
+        end: Size | None = None,
         step: builtins.int = 1,
         *,
         axis: builtins.int = ...,
-        stop: Any = ...,
+        stop: Size | None = ...,
     ) -> Tensor:
         """`slice_scatter`, with the result put into this tensor. Returns it."""
 
@@ -4790,13 +4791,13 @@ class Vocabulary:
         where that does not divide; or parts that end where a list of indices says."""
 
     def tensordot(
-        self, other: Array, dims: Any = 2, *, dim: Any = ..., axes: Any = ..., axis: Any = ...
+        self, other: Array, dims: Axes = 2, *, dim: Axes = ..., axes: Axes = ..., axis: Axes = ...
     ) -> Tensor:
         """The sum over pairs of axes of a product: `dims` pairs the last n axes of x with the first
         n of `other`, or lists the axes of each: `([1, 2], [0, 1])`."""
 
     def tensordot_(
-        self, other: Array, dims: Any = 2, *, dim: Any = ..., axes: Any = ..., axis: Any = ...
+        self, other: Array, dims: Axes = 2, *, dim: Axes = ..., axes: Axes = ..., axis: Axes = ...
     ) -> Tensor:
         """`tensordot`, with the result put into this tensor. Returns it."""
 

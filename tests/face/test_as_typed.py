@@ -4,9 +4,61 @@ import numpy as np
 import pytest
 
 import treadle
-from treadle import Tensor
+from treadle import Tensor, nn
+from treadle.nn import functional as F
 
 EMPTY = Tensor.zeros(0, 3)
+X = Tensor.arange(24.0).reshape(2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda n: X.topk(n(1)),
+        lambda n: X.sum((n(0), n(1))),
+        lambda n: X.std(n(1), correction=n(1)),
+        lambda n: X.permute(n(2), n(0), n(1)),
+        lambda n: X.reshape(n(6), n(-1)),
+        lambda n: X.chunk(n(2), n(1)),
+        lambda n: X.roll(n(1), dims=n(0)),
+        lambda n: X.stack([X, X], n(1)),
+        lambda n: X.slice_scatter(X[:1], n(0), n(1), n(2), n(1)),
+        lambda n: X.tensordot(X, n(3)),
+        lambda n: X.norm(n(2), dim=n(1)),
+        lambda n: X.histc(n(4), n(0), n(9)),
+        lambda n: Tensor.eye(n(3)).matrix_power(n(2)),
+        lambda n: treadle.fft.fft(X, n(4), n(1)),
+        lambda n: treadle.zeros((n(2), 3)),
+        lambda n: treadle.arange(n(1), n(9), n(2)),
+        lambda n: F.max_pool2d(X, n(2), stride=(n(1), n(2))),
+        lambda n: F.adaptive_avg_pool2d(X, (n(2), None)),
+        lambda n: F.interpolate(X[None], size=n(5)),
+        lambda n: F.pad(X, (n(1), n(2))),
+        lambda n: F.one_hot(Tensor([0, 2]), n(3)),
+        lambda n: nn.GroupNorm(n(3), n(3))(X),
+        lambda n: nn.ZeroPad2d(n(1))(X),
+        lambda n: nn.Conv1d(n(3), n(6), (n(3),), padding=n(1), groups=n(3))(X) * 0,
+        lambda n: treadle.vmap(lambda x: x.sum(n(0)), n(1), n(0))(X),
+        lambda n: treadle.grad(lambda x, y: (x * y).sum(), n(1))(X, X),
+        lambda n: treadle.jit(lambda x: x.topk(n(2))[0])(X),
+    ],
+)
+def test_integers_of_numpy_are_sizes_axes_and_counts(call):
+    own, numpys = call(int), call(np.int64)
+    for a, b in zip(*(r if isinstance(r, tuple) else (r,) for r in (own, numpys)), strict=True):
+        assert a.dtype is b.dtype and a.shape == b.shape and a.tolist() == b.tolist()
+
+
+def test_a_number_of_numpy_is_a_tensor_where_there_can_be_one():
+    assert (Tensor([1], dtype="int8") + np.int64(1)).dtype is treadle.int64
+    assert Tensor([True]).where(np.float64(2.0), np.int8(1)).dtype is treadle.float32
+    assert F.dropout(X, np.float32(0.0)).tolist() == X.tolist()
+
+
+def test_an_integer_tensor_is_read_as_a_size_axis_or_count():
+    assert X.topk(Tensor([1, 2]).sum()).values.shape == (2, 3, 3)
+    with pytest.raises(TypeError, match=r"k must be an int, not a tensor of float32 \(\)"):
+        X.topk(Tensor(1.0))
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "std", "max", "any", "squeeze", "count_nonzero"])

@@ -231,6 +231,24 @@ def test_integers_are_compared_with_python_ints_of_any_size(dtype: DType) -> Non
         assert_same(array, [compare(*pair) for pair in pairs], pairs, f"{of} {name}")
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=repr)
+def test_floats_are_compared_with_python_ints_of_any_size(dtype: DType) -> None:
+    numbers = [-math.inf, -1.0, 0.0, 2.0, math.inf, math.nan]
+    x = tensor(numbers, dtype)
+    found = realized(
+        {
+            (name, sign, mirrored): getattr(operator, name)(*pair)
+            for name in COMPARISONS
+            for sign in (1, -1)
+            for mirrored, pair in enumerate([(x, sign * 10**400), (sign * 10**400, x)])
+        }
+    )
+    for (name, sign, mirrored), array in found.items():
+        compare = getattr(operator, name)
+        pairs = [(sign * math.inf, n) if mirrored else (n, sign * math.inf) for n in numbers]
+        assert_same(array, [compare(*pair) for pair in pairs], pairs, name)
+
+
 def test_exact_comparisons_have_shapes_and_transforms_as_any() -> None:
     big, near = Tensor(2**63, dtype="uint64"), Tensor(2**63 - 1)
     assert not (big == near).item() and (big > near).item() and (near != big).item()
@@ -437,6 +455,9 @@ def test_ints_beyond_the_range() -> None:
         lambda: y * -1,
         lambda: Tensor([1]) + 2**63,
         lambda: Tensor([1.0]) + 10**400,
+        lambda: Tensor(10**5000),
+        lambda: Tensor(1j) * 10**400,
+        lambda: treadle.full((2,), 10**5000),
     ):
         with pytest.raises(OverflowError, match=r"does not fit|too large"):
             call()

@@ -161,7 +161,12 @@ def select_scatter(x: Node, src: Node, dim: int, index: int) -> Node:
 
 @public("slice_scatter", source="PyTorch")
 def slice_scatter(
-    x: Node, src: Node, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+    x: Node,
+    src: Node,
+    dim: int = 0,
+    start: Dim | None = None,
+    end: Dim | None = None,
+    step: int = 1,
 ) -> Node:
     """x with `src` in the place of the elements start:end:step along a dimension.
 

@@ -28,6 +28,7 @@ from treadle.graph.build import (
     weak_dtype,
     where,
 )
+from treadle.graph.constants import is_beyond
 from treadle.graph.public import public
 from treadle.ir import ops
 from treadle.ir.dtype import bool_, float64, int64, promote, uint64
@@ -408,23 +409,31 @@ def round_(x: Operand, decimals: int = 0) -> Node:
 
 # ---- comparison ----------------------------------------------------------------------------------
 def _is_beyond(number: Operand, other: Operand) -> bool:
-    """Whether a Python int is below, or above, all that the dtype of a tensor of integers holds."""
+    """Whether a Python int is below, or above, all numbers that a tensor's dtype holds."""
     if not isinstance(number, int) or not isinstance(other, Node):
         return False
-    dtype = weak_dtype(other.dtype, number)
-    return dtype.is_int and not dtype.min <= number <= dtype.max
+    return is_beyond(number, weak_dtype(other.dtype, number))
+
+
+def _on_one_side(op: Op, number: int, x: Node, swapped: bool) -> Node:
+    """`number op x`, or `x op number`, of a number beyond what the dtype of x holds: the same for
+    every integer, for which 0 stands, and what an infinity gives for floats."""
+    sign = -1 if number < 0 else 1
+    if x.dtype.is_inexact:
+        endless = sign * math.inf
+        return alu(op, x, endless) if swapped else alu(op, endless, x)
+    return expand(alu(op, 0, sign) if swapped else alu(op, sign, 0), x.shape)
 
 
 def _compared(op: Op, x: Operand, y: Operand) -> Node:
-    """The comparison `op` of x and y, exact also of two integers that no integer dtype holds both:
-    where one is beyond the dtype of the other, it is on the same side of all that this holds, so
-    0 stands for them."""
+    """The comparison `op` of x and y, exact also of two integers that no integer dtype holds
+    both."""
     sides: list[Operand] = [n if isinstance(n, SCALARS) else node_of(n) for n in (x, y)]
     a, b = sides
     if _is_beyond(a, b):
-        return expand(alu(op, -1 if a < 0 else 1, 0), b.shape)
+        return _on_one_side(op, a, b, False)
     if _is_beyond(b, a):
-        return expand(alu(op, 0, -1 if b < 0 else 1), a.shape)
+        return _on_one_side(op, b, a, True)
     are_ints = all(isinstance(side, Node) and side.dtype.is_int for side in sides)
     if are_ints and promote(a.dtype, b.dtype).is_float:  # uint64 with a signed dtype
         unsigned = alu(op, cast(a, uint64), cast(b, uint64))

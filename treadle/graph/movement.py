@@ -328,9 +328,13 @@ def listed(tensors: tuple[Any, ...], dim: Any, name: str) -> tuple[list[Node], A
     """The tensors and dim of calls like `cat([a, b], 1)`, `cat(a, b, dim=1)`, `a.cat(b, dim=1)`."""
     found: list[Node] = []
     rest = list(tensors)
+    is_behind_list = False
     while rest and isinstance(rest[0], (Node, tuple, list)):
+        if is_behind_list and shapes.is_number(rest[0]):
+            break  # it is the dim
         part = rest.pop(0)
-        found.extend([part] if isinstance(part, Node) else part)
+        is_behind_list = not isinstance(part, Node)
+        found.extend(part if is_behind_list else [part])
     if len(rest) > 1 or (rest and dim is not None):
         raise TypeError(f"{name} takes tensors and one dim, not {shapes.words(rest)} as well")
     if not found:

@@ -245,7 +245,7 @@ lp_pool1d, lp_pool2d, lp_pool3d = (_lp_pool(count) for count in (1, 2, 3))
 
 
 # ---- pools of a number of windows ----------------------------------------------------------------
-def _output_sizes(name: str, count: int, x: Node, output_size: Any) -> list[Dim]:
+def _output_sizes(name: str, count: int, x: Node, output_size: Sizes) -> list[Dim]:
     """How many windows every pooled dimension gets; None keeps its size."""
     if len(x.shape) not in (count + 1, count + 2):
         raise ValueError(
@@ -310,7 +310,7 @@ def _shares(
 def _adaptive_max(count: int) -> Callable[..., Any]:
     name = f"adaptive_max_pool{count}d"
 
-    def function(x: Node, output_size: Any, return_indices: bool = False) -> Any:
+    def function(x: Node, output_size: Sizes, return_indices: bool = False) -> Any:
         sizes = _output_sizes(name, count, x, output_size)
         windows, elements, _ = _shares(name, x, sizes, x.dtype.min)
         if not return_indices:
@@ -330,7 +330,7 @@ def _adaptive_max(count: int) -> Callable[..., Any]:
 def _adaptive_avg(count: int) -> Callable[..., Node]:
     name = f"adaptive_avg_pool{count}d"
 
-    def function(x: Node, output_size: Any) -> Node:
+    def function(x: Node, output_size: Sizes) -> Node:
         x = as_float(x)
         wide = cast(x, x.dtype.accumulator)
         sizes = _output_sizes(name, count, x, output_size)
@@ -371,7 +371,7 @@ def _unpooled_sizes(
     kernel: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[int],
-    output_size: Any,
+    output_size: Sizes,
 ) -> list[int]:
     """The sizes that a max pool with these windows was given: the least that fit, or those asked
     for, which may be up to one stride off."""
@@ -403,7 +403,7 @@ def _max_unpool(count: int) -> Callable[..., Node]:
         kernel_size: Sizes,
         stride: Sizes = None,
         padding: Sizes = 0,
-        output_size: Any = None,
+        output_size: Sizes = None,
     ) -> Node:
         if len(x.shape) not in (count + 1, count + 2):
             raise ValueError(

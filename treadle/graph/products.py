@@ -27,7 +27,7 @@ from treadle.graph.linear import bmm, contract, dot, mv, outer
 from treadle.graph.movement import diagonal, roll
 from treadle.graph.public import public
 from treadle.graph.reduction import sum_, summed_type
-from treadle.graph.shapes import Dim, text
+from treadle.graph.shapes import Axes, Dim, text
 from treadle.ir.dtype import bool_
 from treadle.ir.node import Node, Shape
 
@@ -231,7 +231,7 @@ def _fitted(x: Node, axis: int, size: Dim) -> Node:
 
 
 @public("tensordot", source="PyTorch", namespace=True)
-def tensordot(x: Node, other: Node, dims: Any = 2) -> Node:
+def tensordot(x: Node, other: Node, dims: Axes = 2) -> Node:
     """The sum over pairs of axes of a product: `dims` pairs the last n axes of x with the first n
     of `other`, or lists the axes of each: `([1, 2], [0, 1])`. An axis of size 1 stretches.
 

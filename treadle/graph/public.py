@@ -12,6 +12,7 @@ writes it, a test compares). The module of a row is loaded when its function is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,8 +21,11 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, TypeVar
 
+import numpy as np
+
 from treadle.extras import load
 from treadle.graph.examples import EXAMPLES
+from treadle.graph.shapes import plain
 
 NAMES = Path(__file__).with_name("names.txt")
 NOT_CURRENT = f"treadle/graph/{NAMES.name} is not current: python tools/stubs.py --write"
@@ -58,6 +62,8 @@ SPELLINGS = {
     "end": ("stop",),
     "steps": ("num",),
 }
+
+TENSORS = frozenset(("Node", "Operand", "Any"))  # in types of arguments that may hold tensors
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -101,6 +107,26 @@ class Public:
         """What users may write for each argument -> its name."""
         own = _arguments(self.function)
         return {**other_spellings(self.function), **dict(zip(own, own))}
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """The arguments that hold no tensor: sizes, axes, counts, settings."""
+        types = unwrap(self.function).__annotations__
+        return frozenset(
+            own
+            for own in _arguments(self.function)
+            if TENSORS.isdisjoint(re.findall(r"\w+", types.get(own, "Any")))
+        )
+
+    def number(self, at: int | str, value: Any) -> Any:
+        """An argument, by place or name. NumPy's scalars count as tensors of their dtype only
+        where there can be a tensor; elsewhere they are Python's numbers."""
+        if not isinstance(value, (np.generic, tuple, list)):
+            return value
+        if isinstance(at, int):
+            names = _arguments(self.function)
+            at = names[min(at, len(names) - 1)]
+        return plain(value) if self.spellings.get(at, at) in self.numbers else value
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The function, of nodes, whose keyword arguments may have another spelling."""

@@ -25,7 +25,7 @@ from treadle.graph.elementwise import add, mul, ne
 from treadle.graph.functions import cos, log, sqrt
 from treadle.graph.movement import narrow, stack
 from treadle.graph.public import public
-from treadle.graph.shapes import Dim, as_dim, as_shape, check_sizes
+from treadle.graph.shapes import Axes, Dim, as_dim, as_shape, check_sizes
 from treadle.ir import ops
 from treadle.ir.dtype import DType, float32, float64, int32, int64, uint32, uint64
 from treadle.ir.node import Node, Shape
@@ -143,7 +143,7 @@ def _normal(key: Key, shape: Shape, dtype: DType) -> Node:
 
 @public("randint", source="PyTorch", kind="random", gradient="int")
 def randint(
-    key: Key, low: int, high: Any = None, size: Any = None, *, dtype: DType | None = None
+    key: Key, low: int, high: Axes = None, size: Axes = None, *, dtype: DType | None = None
 ) -> Node:
     """Integers from `low` up to, without, `high`: randint(low, high, size), or randint(high, size)
     from 0. int64 unless `dtype` is given.

@@ -41,6 +41,7 @@ from treadle.graph.elementwise import (
 from treadle.graph.pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from treadle.graph.public import public
 from treadle.graph.shapes import Dim
+from treadle.graph.windows import Sizes
 from treadle.ir.dtype import DType, float32, int64, uint8
 from treadle.ir.node import Node
 
@@ -57,8 +58,8 @@ Taps = list[tuple[Node, Node | None]]  # (places of old elements, their weights;
 @public("interpolate", source="PyTorch")
 def interpolate(
     x: Node,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: Sizes = None,
+    scale_factor: Sizes = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -127,7 +128,7 @@ def known_size(size: Dim, name: str = "interpolate") -> int:
 
 
 def _new_sizes(
-    x: Node, count: int, size: Any, scale_factor: Any, recompute: bool | None
+    x: Node, count: int, size: Sizes, scale_factor: Sizes, recompute: bool | None
 ) -> tuple[list[int], list[float | None]]:
     """(the new sizes, old positions per new one where scale_factor decides that)."""
     if (size is None) == (scale_factor is None):

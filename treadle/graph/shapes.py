@@ -10,21 +10,40 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from treadle.ir import index
 from treadle.ir.dtype import index as INDEX
 from treadle.ir.node import Node, Shape
 from treadle.ir.ops import CONST
 
 Dim = Any  # int | Node of dtype index
+Axes = Any  # an int, or a sequence of ints
+SIZE = "a size is an int or a Variable"
 
 
 # ---- dimensions ----------------------------------------------------------------------------------
 class TensorForSize(TypeError):
-    """A size is the value of `node`, an integer tensor of shape (). The face reads it."""
+    """An int is the value of `node`, an integer tensor of shape (). The face reads it."""
 
-    def __init__(self, node: Node) -> None:
-        super().__init__("a size is an int or a Variable, not a tensor: read it with .item() first")
+    def __init__(self, node: Node, wanted: str) -> None:
+        super().__init__(f"{wanted}, not a tensor: read it with .item() first")
         self.node = node
+
+
+def is_number(value: Any) -> bool:
+    """Whether something is an integer tensor of shape ()."""
+    return isinstance(value, Node) and value.dtype.is_int and value.shape == ()
+
+
+def _int_of(node: Node, wanted: str) -> int:
+    """The value of an integer tensor of shape (): that of a constant, else TensorForSize.
+    TypeError, which says what is wanted, for any other."""
+    if not is_number(node):
+        raise TypeError(f"{wanted}, not {words(node)}")
+    if node.op is not CONST:
+        raise TensorForSize(node, wanted)
+    return int(node.value)
 
 
 def as_dim(value: Any) -> Dim:
@@ -34,13 +53,11 @@ def as_dim(value: Any) -> Dim:
     if isinstance(value, Node):
         if value.dtype is INDEX:
             return index.dim(value)
-        if value.dtype.is_int and value.shape == ():
-            raise TensorForSize(value)
-        raise TypeError(f"a size is an int or a Variable, not {words(value)}")
+        return _int_of(value, SIZE)
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"a size is an int or a Variable, not {words(value)}") from None
+        raise TypeError(f"{SIZE}, not {words(value)}") from None
 
 
 def as_shape(*sizes: Any) -> Shape:
@@ -182,8 +199,20 @@ def words(value: Any) -> str:
     return repr(value)
 
 
+def plain(value: Any) -> Any:
+    """NumPy's scalars, alone or in a tuple or a list, as Python's numbers."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (tuple, list)) and any(isinstance(part, np.generic) for part in value):
+        return type(value)(map(plain, value))
+    return value
+
+
 def as_int(value: Any, name: str) -> int:
-    """An argument that is an int, or has `__index__`; TypeError names it if it is neither."""
+    """An argument that is an int, has `__index__`, or is an integer tensor of shape (). TypeError
+    names it if it is none of these."""
+    if isinstance(value, Node) and value.dtype is not INDEX:
+        return _int_of(value, f"{name} must be an int")
     try:
         return operator.index(value)
     except TypeError:

@@ -22,6 +22,7 @@ Pairs = tuple[tuple[int, int], ...]
 # ---- arguments -----------------------------------------------------------------------------------
 def per_axis(name: str, what: str, value: Sizes, count: int, least: int) -> tuple[int, ...]:
     """An argument given once for all spatial dimensions, or for each of them."""
+    value = shapes.plain(value)
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
     if len(given) == 1:
         given *= count

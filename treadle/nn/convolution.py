@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from treadle.graph.windows import convolution_padding, padding_pairs, reach_of
+from treadle.graph import shapes
+from treadle.graph.windows import convolution_padding, padding_pairs, per_axis, reach_of
 from treadle.nn import begin
 from treadle.nn.begin import Dtype
 from treadle.nn.module import Module
@@ -14,16 +15,6 @@ from treadle.tensor import Tensor
 
 Sizes = int | tuple[int, ...]  # one number, or one per spatial dimension
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
-
-
-def _each(name: str, what: str, value: Any, count: int, least: int) -> tuple[int, ...]:
-    """A size for every spatial dimension. ValueError naming the layer."""
-    sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
-    if len(sizes) != count or any(type(size) is not int or size < least for size in sizes):
-        raise ValueError(
-            f"{name}: {what}={value!r} must be an int of at least {least}, or {count} of them"
-        )
-    return sizes
 
 
 class _Convolution(Module):
@@ -45,9 +36,9 @@ class _Convolution(Module):
         self.in_channels, self.out_channels = channels
         self.groups = groups
         name, count = type(self).__name__, self.count
-        self.kernel_size = _each(name, "kernel_size", windows[0], count, 1)
-        self.stride = _each(name, "stride", windows[1], count, 1)
-        self.dilation = _each(name, "dilation", windows[2], count, 1)
+        self.kernel_size = per_axis(name, "kernel_size", windows[0], count, 1)
+        self.stride = per_axis(name, "stride", windows[1], count, 1)
+        self.dilation = per_axis(name, "dilation", windows[2], count, 1)
         bound = begin.fan_bound(weight_channels[1] * math.prod(self.kernel_size))
         shape = (*weight_channels, *self.kernel_size)
         self.weight = begin.drawn(bound, shape, dtype, device)
@@ -68,7 +59,7 @@ class _Convolution(Module):
 
 
 def _divides(name: str, groups: int, *channels: int) -> None:
-    if type(groups) is not int or groups < 1 or any(number % groups for number in channels):
+    if shapes.as_int(groups, f"{name}: groups") < 1 or any(number % groups for number in channels):
         raise ValueError(f"{name}: groups={groups!r} must divide the channels, {channels}")
 
 
@@ -197,7 +188,7 @@ class _Transposed(_Convolution):
         )
         padding_pairs(name, padding, self.count)  # one that is none is refused now
         self.padding = padding
-        self.output_padding = _each(name, "output_padding", output_padding, self.count, 0)
+        self.output_padding = per_axis(name, "output_padding", output_padding, self.count, 0)
 
     def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
         convolve: Callable[..., Tensor] = getattr(x, f"conv_transpose{self.count}d")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from treadle.graph.shapes import plain
 from treadle.nn.module import Module
 from treadle.tensor import Tensor
 
@@ -12,6 +13,7 @@ Sizes = int | tuple[int, ...]
 
 
 def _each(name: str, what: str, value: Any, count: int) -> tuple[int, ...]:
+    value = plain(value)
     sizes = tuple(value) if isinstance(value, tuple | list) else (value,) * count
     if len(sizes) != count or any(type(size) is not int or size < 1 for size in sizes):
         raise ValueError(f"{name}: {what}={value!r} must be an int above 0, or {count} of them")

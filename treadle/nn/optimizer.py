@@ -21,6 +21,7 @@ from treadle.engine import trace
 from treadle.engine.cell import Cell, pending_assigns
 from treadle.engine.realize import realize
 from treadle.engine.storage import memory
+from treadle.graph.shapes import plain
 from treadle.ir.dtype import DType, float64, from_compute
 from treadle.ir.node import Node
 from treadle.nn.begin import buffer
@@ -440,6 +441,6 @@ def zeros(parameter: Tensor) -> Tensor:
 
 def check_range(name: str, value: Any, low: float, below: float = math.inf) -> None:
     """ValueError if a setting is not a number in low <= value < below."""
-    if not isinstance(value, (int, float)) or not low <= value < below:
+    if not isinstance(plain(value), (int, float)) or not low <= value < below:
         limit = "" if below == math.inf else f" and below {below}"
         raise ValueError(f"{name}={value!r} must be a number of at least {low}{limit}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from treadle.graph.shapes import plain
 from treadle.nn.module import Module
 from treadle.tensor import Tensor
 
@@ -19,6 +20,7 @@ class _Padding(Module):
         cls.mode = cls.mode if mode is None else mode
 
     def __init__(self, padding: Any) -> None:
+        padding = plain(padding)
         several = isinstance(padding, (tuple, list))
         self.padding = tuple(padding) if several else (padding,) * (2 * self.count)
         if len(self.padding) != 2 * self.count or any(type(n) is not int for n in self.padding):

@@ -16,6 +16,7 @@ from typing import Any
 
 from treadle.engine import trace
 from treadle.engine.trace import JitError
+from treadle.graph.shapes import as_int
 from treadle.nn.optimizer import Group, Optimizer
 from treadle.tensor import Tensor, no_grad
 
@@ -172,7 +173,7 @@ class StepLR(_Factor):
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        if type(step_size) is not int or step_size < 1:
+        if as_int(step_size, "StepLR: step_size") < 1:
             raise ValueError(f"StepLR: step_size={step_size!r} must be an int of 1 or more")
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
@@ -352,7 +353,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         for name, value in (("T_0", T_0), ("T_mult", T_mult)):
-            if type(value) is not int or value < 1:
+            if as_int(value, f"CosineAnnealingWarmRestarts: {name}") < 1:
                 raise ValueError(
                     f"CosineAnnealingWarmRestarts: {name}={value!r} must be an int of at least 1"
                 )

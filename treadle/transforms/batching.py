@@ -15,7 +15,7 @@ from treadle.engine.storage import memory
 from treadle.graph import build, shapes
 from treadle.graph.batching import batched, moved_axis, with_axis
 from treadle.graph.body import parameter
-from treadle.graph.shapes import Dim
+from treadle.graph.shapes import Dim, plain
 from treadle.graph.tree import flatten, opened, unflatten
 from treadle.ir import ops
 from treadle.ir.dtype import uint64
@@ -198,6 +198,7 @@ class _Batch:
 # ---- trees of axes -------------------------------------------------------------------------------
 def _spread(axes: Any, tree: Any, name: str) -> list[int | None]:
     """An axis, or None, for each leaf of a tree. ValueError if `axes` is no beginning of it."""
+    axes = plain(axes)
     if axes is None or (isinstance(axes, int) and not isinstance(axes, bool)):
         return [axes] * len(flatten(tree)[0])
     own, below = opened(axes), opened(tree)
