@@ -54,6 +54,7 @@ from treadle.kernel.kernel import ScheduleError
 from treadle.kernel.layout import _require_inside, layouts
 from treadle.kernel.lower import lower
 from treadle.kernel.mma import Mma
+from treadle.kernel.pad import Pad
 from treadle.kernel.retile import Detach, StageStore, Subtotal
 from treadle.kernel.stage import Keep, Stage
 
@@ -340,6 +341,8 @@ REFUSED = [
     ("name", matmul(4, 4, 4), [Split("i", "j", (("b", 2),))], "there is a leaf called 'j' already"),
     ("word", matmul(4, 4, 4), [Split("i", "a b", (("c", 2),))], "is no name"),
     ("size", matmul(4, 4, 4), [Split("i", "a", (("b", 0),))], "at least 1"),
+    ("far", matmul(4, 4, 4), [Split("i", "a", (("b", 10**30),))], "is longer than i, which runs 4"),
+    ("far end", matmul(4, 4, 4), [Pad("i", 10**30)], "is longer than i, which runs 4 times"),
     (
         "inner",
         matmul(40, 4, 4),

@@ -37,6 +37,7 @@ from treadle.kernel.kernel import (
 )
 
 Action = Callable[[Kernel], Kernel]
+LONGEST_TILE = 4096  # of a range that is shorter
 
 
 def apply(kernel: Kernel, actions: Iterable[Action]) -> Kernel:
@@ -47,6 +48,14 @@ def apply(kernel: Kernel, actions: Iterable[Action]) -> Kernel:
         except ScheduleError as error:
             raise ScheduleError(f"{action}: {error}") from None
     return kernel
+
+
+def require_reached(leaf: Leaf, tile: int) -> None:
+    """ScheduleError for a tile that goes further beyond the end of its range than any vector or
+    instruction would: all of its points are visited, if only to leave them out."""
+    most = index.bounds(index.as_node(leaf.extent))[1]
+    if tile > max(most, LONGEST_TILE):
+        raise ScheduleError(f"a tile of {tile} is longer than {leaf.name}, which runs {most} times")
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,7 @@ class Split:
         tile = prod(size for _, size in self.inner)
         if tile < 1 or any(size < 1 for _, size in self.inner):
             raise ScheduleError("sizes of parts must be at least 1")
+        require_reached(leaf, tile)
         if leaf.extent == 1 and len(owner.leaves) > 1 and tile > 1:
             raise ScheduleError(f"{leaf.name} runs once: there is nothing to split")
         count = _count(kernel, leaf, owner, tile)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node, toposort
-from treadle.kernel.actions import exchange
+from treadle.kernel.actions import exchange, require_reached
 from treadle.kernel.kernel import Kernel, ScheduleError, Stmt
 
 
@@ -28,6 +28,7 @@ class Pad:
             raise ScheduleError(f"{leaf.name} is not a whole range any more")
         if self.size < 1:
             raise ScheduleError("it takes a size of at least 1")
+        require_reached(leaf, self.size)
         tiles = index.floordiv(index.add(leaf.extent, self.size - 1), self.size)
         longer = replace(leaf, extent=index.dim(index.mul(tiles, self.size)))
         exists = index.lt(longer.node, leaf.extent)
