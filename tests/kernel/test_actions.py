@@ -109,6 +109,11 @@ def test_fused_ranges_are_walked_as_one() -> None:
     assert checked.count(ops.TMOD, ops.TDIV) == 0
 
 
+def test_fused_ranges_may_have_one_name_again_and_again() -> None:
+    twice = [Fuse(("i", "j"), "i"), Fuse(("i", "k"), "i")]
+    check(elementwise(3, 5, 7), [*twice, Split("i", "o", (("v", 8),)), vector("v")])
+
+
 def test_fused_ranges_beside_others() -> None:
     """A bias that only one of the fused ranges moves: the quotient stays."""
     i, j = ranges(4, 6)
@@ -341,6 +346,13 @@ REFUSED = [
     ("name", matmul(4, 4, 4), [Split("i", "j", (("b", 2),))], "there is a leaf called 'j' already"),
     ("word", matmul(4, 4, 4), [Split("i", "a b", (("c", 2),))], "is no name"),
     ("size", matmul(4, 4, 4), [Split("i", "a", (("b", 0),))], "at least 1"),
+    ("lanes of lanes", matmul(4, 4, 4), [vector("i", "j")], "add0 has lanes already: i"),
+    (
+        "name of a range",
+        matmul(4, 4, 4),
+        [Split("k", "ko", (("ku", 2),)), Reorder(("ko", "i", "j")), CooperateTasks("ko", "k")],
+        "there was a loop called 'k', which has parts now",
+    ),
     ("far", matmul(4, 4, 4), [Split("i", "a", (("b", 10**30),))], "is longer than i, which runs 4"),
     ("far end", matmul(4, 4, 4), [Pad("i", 10**30)], "is longer than i, which runs 4 times"),
     (

@@ -37,7 +37,7 @@ from treadle.kernel.kernel import (
 )
 
 Action = Callable[[Kernel], Kernel]
-LONGEST_TILE = 4096  # of a range that is shorter
+LONGEST_TILE = 1 << 16  # of a range that is shorter
 
 
 def apply(kernel: Kernel, actions: Iterable[Action]) -> Kernel:
@@ -146,6 +146,14 @@ def require_new(kernel: Kernel, names: Sequence[str]) -> None:
             raise ScheduleError(f"{name!r} is no name: use letters, digits and _")
 
 
+def require_new_ranges(kernel: Kernel, names: Sequence[str]) -> None:
+    """ScheduleError unless names are new, also of loops that have been split since."""
+    require_new(kernel, names)
+    for name in names:
+        if name in kernel.ranges:
+            raise ScheduleError(f"there was a loop called {name!r}, which has parts now")
+
+
 def exchange(kernel: Kernel, old: Sequence[Leaf], new: Sequence[Leaf]) -> Kernel:
     """The kernel with adjacent leaves `old` replaced by `new` in every order. The ranges remain."""
     first = old[0].name
@@ -219,7 +227,9 @@ class Fuse:
             value = rest if leaf is old[0] or leaf.extent == 0 else index.mod(rest, leaf.extent)
             rest = rest if leaf.extent == 0 else index.floordiv(rest, leaf.extent)
             ranges[part.name] = replace(part, leaves=(), value=value)
-        name = self.name if self.name not in ranges else f"{self.name}_fused"
+        name = self.name
+        while name in ranges:
+            name = f"{name}_fused"
         ranges[name] = Range(name, extent, number, (self.name,), flat.node)
         return replace(exchange(kernel, old, [flat]), ranges=ranges)
 
@@ -349,12 +359,10 @@ class Kind:
 
     def __call__(self, kernel: Kernel) -> Kernel:
         _require_distinct(kernel, self.leaves)
-        for name in self.leaves:
-            _CHECKS[self.kind](kernel, kernel.leaf(name))
-        changed = [
-            replace(kernel.leaves[name], kind=self.kind, slot=self.slot) for name in self.leaves
-        ]
-        kernel = kernel.with_leaves(*changed)
+        for name in self.leaves:  # each beside what those before it have become
+            leaf = kernel.leaf(name)
+            _CHECKS[self.kind](kernel, leaf)
+            kernel = kernel.with_leaves(replace(leaf, kind=self.kind, slot=self.slot))
         rank = {name: n for n, name in enumerate(self.leaves)}
         statements = []
         for statement in kernel.statements:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from treadle.ir import ops
 from treadle.ir.node import Node
-from treadle.kernel.actions import legal, require_new
+from treadle.kernel.actions import legal, require_new_ranges
 from treadle.kernel.kernel import Kernel, Leaf, Range, ScheduleError, Scratch, Stmt, scratch_reads
 
 
@@ -55,7 +55,7 @@ class CooperateTasks:
 
     def __call__(self, kernel: Kernel) -> Kernel:
         leaf = kernel.leaf(self.leaf)
-        require_new(kernel, [self.again])
+        require_new_ranges(kernel, [self.again])
         self._check(kernel, leaf)
         number = next(kernel.fresh_numbers())
         again = Leaf(self.again, leaf.extent, number)

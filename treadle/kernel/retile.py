@@ -9,7 +9,7 @@ from math import prod
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node
-from treadle.kernel.actions import legal, require_new
+from treadle.kernel.actions import legal, require_new_ranges
 from treadle.kernel.kernel import (
     Extent,
     Kernel,
@@ -233,7 +233,7 @@ class _Tile:
             if owner.tail == "shift":
                 raise ScheduleError(f"the last tile of {owner.name} moves back: change its tail")
             own = f"{name}{owner.name}"
-            require_new(kernel, [own])
+            require_new_ranges(kernel, [own])
             whole = len(inside) == len(owner.leaves)
             first, extent = (index.as_node(0), owner.extent) if whole else _block(kernel, inside)
             leaf = Leaf(own, extent, next(numbers))

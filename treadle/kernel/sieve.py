@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from treadle.ir import index, ops
 from treadle.ir.node import Node, toposort
-from treadle.kernel.actions import exchange, legal, require_new
+from treadle.kernel.actions import exchange, legal, require_new_ranges
 from treadle.kernel.build import substituted
 from treadle.kernel.kernel import Kernel, Leaf, Range, ScheduleError, Stmt
 
@@ -50,7 +50,7 @@ class Sieve:
         first = index.mod(index.add(rest.node, constant), period)
         count = index.floordiv(index.add(index.sub(summed.extent, first), period - 1), period)
         terms = Leaf(f"{summed.name}q", index.dim(count), next(numbers))
-        require_new(kernel, [outer.name, rest.name, terms.name])
+        require_new_ranges(kernel, [outer.name, rest.name, terms.name])
         known = substituted(statement, _known(statement, condition))
         kernel = exchange(kernel.with_statement(known), [place], [outer, rest])
         kernel = exchange(kernel, [summed], [terms])

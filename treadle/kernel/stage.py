@@ -15,7 +15,7 @@ from itertools import product
 from treadle.ir import index, ops
 from treadle.ir.dtype import BY_NAME
 from treadle.ir.node import Node, toposort
-from treadle.kernel.actions import legal, require_new
+from treadle.kernel.actions import legal, require_new_ranges
 from treadle.kernel.kernel import (
     Kernel,
     Leaf,
@@ -248,7 +248,7 @@ class _Box:
                 low -= (index.terms(outer)[0] + low) % group[1]
             extent = index.dim(index.maximum(0, index.add(greatest(rest), 1 - low)))
             own = f"{name}{axis}"
-            require_new(kernel, [own])
+            require_new_ranges(kernel, [own])
             leaf = Leaf(own, extent, next(numbers))
             self.leaves.append(leaf)
             self.ranges.append(Range(own, leaf.extent, leaf.number, (own,), leaf.node))
