@@ -165,6 +165,8 @@ def test_the_heuristic_goes_block_by_block(
     actions = heuristic(build(root, CPU), CPU)
     lines = show_actions(actions).splitlines()
     assert sum(line.startswith("fission") for line in lines) == 2
+    # exponentials, and what a mask selects
+    assert sum(line.startswith("keep") for line in lines) == (2 if causal else 1)
     assert sum(line.startswith("bound") for line in lines) == (4 if causal and sizes[2] > 64 else 0)
     check(root, actions)
 

@@ -86,8 +86,10 @@ def _schedule(plan: Plan, chain: Chain) -> None:
     rows = _rows(plan, chain, length)
     parallel = plan.work() >= SERIAL_WORK
     vectors = next((n for n in (VECTORS, 2, 1) if length % (n * width) == 0), VECTORS)
-    kept = next(s for s in reversed(chain.folds) if s.monoid == "add").name
-    plan.do(Keep(kept, f"{kept}_row"))
+    first, kept = chain.folds[0], next(s for s in reversed(chain.folds) if s.monoid == "add")
+    if first is not kept and any(n.op is ops.WHERE for n in plan.facts[first.name].nodes):
+        plan.do(Keep(first.name, f"{first.name}_row"))  # what a mask selects is selected once
+    plan.do(Keep(kept.name, f"{kept.name}_row"))
     plan.do(Split(row, f"{row}o", ((f"{row}b", rows),)))
     plan.do(Fission(chain.scores.name, f"{row}o", "s"))
     plan.do(Fission(chain.totals.name, f"{row}o", "t"))

@@ -96,16 +96,20 @@ def _identity(statement: Stmt, component: int) -> int | float | bool:
 
 
 def inlined(kernel: Kernel, value: Node) -> Node:
-    """A value with what it reads of copies in scratch memory replaced by what was copied."""
+    """A value with what it reads of copies in scratch memory replaced by what was copied, which may
+    itself read copies."""
     copies = {s.targets[0].arg[0]: s for s in kernel.statements if _is_copy(s)}
-    mapping: dict[Node, Node] = {}
-    for node in toposort(value):
-        if node.op is ops.LOAD and node.src[0].arg[0] in copies:
-            copy = copies[node.src[0].arg[0]]
-            pairs = map(_place, copy.index, node.src[1 : 1 + node.arg])
-            places = {own: read for own, read in pairs if own.op is ops.RANGE}
-            mapping[node] = index.substitute(copy.values[0], places)
-    return replaced(Stmt("", (), (), (value,), None, ()), mapping).values[0] if mapping else value
+    while True:
+        mapping: dict[Node, Node] = {}
+        for node in toposort(value):
+            if node.op is ops.LOAD and node.src[0].arg[0] in copies:
+                copy = copies[node.src[0].arg[0]]
+                pairs = map(_place, copy.index, node.src[1 : 1 + node.arg])
+                places = {own: read for own, read in pairs if own.op is ops.RANGE}
+                mapping[node] = index.substitute(copy.values[0], places)
+        if not mapping:
+            return value
+        value = replaced(Stmt("", (), (), (value,), None, ()), mapping).values[0]
 
 
 def _is_copy(statement: Stmt) -> bool:
