@@ -213,7 +213,7 @@ def test_transposed_convolution_of_a_size_with_pairs_of_padding() -> None:
             r"Conv2d: groups=4 must divide the channels, \(4, 6\)",
         ),
         (lambda: nn.Conv2d(4, 6, 0), "Conv2d: kernel_size=0 must be an int of at least 1, or 2"),
-        (lambda: nn.Conv2d(4, 6, (3,)), r"kernel_size=\(3,\) must be an int of at least 1, or 2"),
+        (lambda: nn.Conv2d(4, 6, (3, 3, 3)), r"kernel_size=\(3, 3, 3\) must be an int of at least"),
         (lambda: nn.Conv1d(4, 6, 3, stride=0), "Conv1d: stride=0 must be"),
         (lambda: nn.Conv1d(4, 6, 3, padding_mode="mirror"), "padding_mode='mirror' is not one of"),
         (lambda: nn.ConvTranspose1d(4, 6, 3, output_padding=-1), "output_padding=-1 must be"),
