@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeGuard
+from operator import index
+from typing import Any, SupportsIndex
 
 from treadle.engine.cell import NO_BINDINGS, bind
 from treadle.engine.history import unfold, unfold_all
@@ -19,12 +20,7 @@ from treadle.transforms.trees import kind
 
 def numbers_of(argnums: int | tuple[int, ...]) -> tuple[int, ...]:
     """Which arguments are meant, as a tuple."""
-    return (int(argnums),) if is_one(argnums) else tuple(argnums)  # type: ignore[arg-type]
-
-
-def is_one(argnums: int | tuple[int, ...]) -> TypeGuard[int]:
-    """Whether a number is given, not several."""
-    return hasattr(argnums, "__index__")
+    return (index(argnums),) if isinstance(argnums, SupportsIndex) else tuple(argnums)
 
 
 def value_and_grad(
@@ -60,7 +56,7 @@ def value_and_grad(
         own, *parts = finished([root, *found], folded, given, result.bindings)
         derived = unflatten(flatten(trees)[1], parts)
         value = (own, outside(aux, given)) if has_aux else own
-        return value, derived[0] if is_one(argnums) else tuple(derived)
+        return value, derived[0] if isinstance(argnums, SupportsIndex) else tuple(derived)
 
     return run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, SupportsIndex
 
 from treadle.engine.cell import bind
 from treadle.engine.history import unfold_all
@@ -19,7 +19,7 @@ from treadle.ir import ops
 from treadle.ir.dtype import int64
 from treadle.ir.node import Node
 from treadle.tensor import Tensor, enable_grad
-from treadle.transforms.derivatives import grad, is_one, numbers_of
+from treadle.transforms.derivatives import grad, numbers_of
 from treadle.transforms.stand_ins import finished, outputs_of, outside, picked, split
 from treadle.transforms.trees import kind
 
@@ -129,7 +129,7 @@ def jacobian(
         parts = []
         for first in range(0, len(found), len(inputs) or 1):
             tree = unflatten(flatten(trees)[1], found[first : first + len(inputs)])
-            parts.append(tree[0] if is_one(argnums) else tuple(tree))
+            parts.append(tree[0] if isinstance(argnums, SupportsIndex) else tuple(tree))
         return unflatten(structure, parts)
 
     return run
